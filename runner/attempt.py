@@ -21,7 +21,7 @@ from runner.commands.measuring_process import MeasuringProcess
 from runner.commands.work import CommandWork
 from runner.contract.evals import EvalTask
 from runner.contract.events import FailureReason, Stage
-from runner.contract.run_spec import RunKind, RunSpec
+from runner.contract.run_spec import ModelSpec, RunKind, RunSpec
 from runner.errors import EXIT_ABANDONED, EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
 from runner.evals.work import execute, generate
 from runner.harness.processes import HarnessProcesses
@@ -183,15 +183,29 @@ async def _work(
     async with (
         _background(problems.fetch()),
         _model(spec) as loading,
+        contextlib.AsyncExitStack() as judge_clients,
         _sandbox(spec, opened) as executor,
     ):
+        judges_loading = {
+            part.name: await judge_clients.enter_async_context(_client(spec, part.judge_model))
+            for part in spec.benchmarks
+            if part.judge_model is not None
+        }
         if (why := become_ordinary(log)) is not None:
             reporter.log("warning", why)
         uid, level = os.geteuid(), executor.level
-        calls = Calls(await loading, spec.concurrency, log, changed=reporter.beat_soon, reachable=lambda: reporter.reachable)
+
+        def calls_of(client: LlmClient) -> Calls:
+            return Calls(client, spec.concurrency, log, changed=reporter.beat_soon, reachable=lambda: reporter.reachable)
+
+        calls = calls_of(await loading)
+        judges = {name: calls_of(await judge) for name, judge in judges_loading.items()}
         reporter.stage(Stage.RUNNING, items=len(items), sandbox=level.name, sandbox_detail=level.sentence, uid=uid)
-        work = Work(spec, items, reporter, problems, calls, executor, log)
-        reporter.waiting_for = lambda: calls.waiting_for
+        work = Work(spec, items, reporter, problems, calls, executor, log, judges)
+        reporter.waiting_for = lambda: (
+            calls.waiting_for
+            or next((f"the judge: {reason}" for judge in judges.values() if (reason := judge.waiting_for)), None)
+        )
         return await work.run()
 
 
@@ -280,10 +294,15 @@ def _open_to_all(file: str) -> bool:
     return path.stat().st_mode & stat.S_IROTH > 0 and all(up.stat().st_mode & stat.S_IXOTH for up in path.parents)
 
 
+def _model(spec: RunSpec) -> AbstractAsyncContextManager[asyncio.Task[LlmClient]]:
+    """The client of the measured model."""
+    return _client(spec, None if spec.kind in UNASKING else spec.model)
+
+
 @contextlib.asynccontextmanager
-async def _model(spec: RunSpec) -> AsyncIterator[asyncio.Task[LlmClient]]:
+async def _client(spec: RunSpec, model: ModelSpec | None) -> AsyncIterator[asyncio.Task[LlmClient]]:
     """Loads the SDK's client in a thread; closes it at the end if it was loaded."""
-    how = NoClient if spec.kind in UNASKING else partial(open_client, spec.model, spec.gateway_url, spec.run_token)
+    how = NoClient if model is None else partial(open_client, model, spec.gateway_url, spec.run_token)
     loading: asyncio.Task[LlmClient] = asyncio.create_task(asyncio.to_thread(how))
     try:
         yield loading

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from orchestrator.datasets.errors import BadSource
 from runner.contract.grading_rules import CODE, AnswerRule, By, Find, GradingRules, JudgeRule
+from runner.contract.model_judge import JUDGE_OPTIONS
 
 MAX_INLINE = 10_000
 Template = Annotated[str, Field(min_length=1, max_length=100_000)]
@@ -139,6 +140,7 @@ _ANSWERS = {
     By.VALUE: Find.LAST_LINE,
     By.STDIN: Find.CODE,
     By.ASSERTIONS: Find.CODE,
+    By.MODEL: Find.TEXT,
 }
 """What is taken as the answer if the file does not say."""
 
@@ -163,6 +165,8 @@ class Definition(_Part):
         value = dict(value)
         if isinstance(value.get("judge"), str):
             value["judge"] = {"by": value["judge"]}
+        elif isinstance(value.get("judge"), dict):
+            value["judge"] = _with_grader(value["judge"])
         by = value["judge"].get("by") if isinstance(value.get("judge"), dict) else None
         answer = value.get("answer")
         if answer is None and by in set(By):
@@ -179,7 +183,8 @@ class Definition(_Part):
         """The rules are messages, which ignore unknown names; in a file such a name is a mistake."""
         allowed = (AnswerRule if info.field_name == "answer" else JudgeRule).model_fields
         if isinstance(value, dict) and (unknown := [str(name) for name in value if name not in allowed]):
-            raise ValueError(f"unknown: {', '.join(unknown)}; known: {', '.join(allowed)}")
+            known = [*(name for name in allowed if name != "grader"), *(JUDGE_OPTIONS if "grader" in allowed else ())]
+            raise ValueError(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
         return value
 
     @model_validator(mode="after")
@@ -206,6 +211,14 @@ class Definition(_Part):
         return hashlib.sha256(json.dumps(scored, sort_keys=True).encode()).hexdigest()
 
 
+def _with_grader(judge: dict[str, Any]) -> dict[str, Any]:
+    """In a file, the options of a model as judge stand beside `by`."""
+    options = {name: value for name, value in judge.items() if name in JUDGE_OPTIONS}
+    if not options or "grader" in judge:
+        return judge
+    return {**{name: value for name, value in judge.items() if name not in options}, "grader": options}
+
+
 def read_definition(document: dict[str, Any]) -> Definition:
     """Checks a document; raises `BadSource` with a line per mistake."""
     try:
@@ -213,6 +226,6 @@ def read_definition(document: dict[str, Any]) -> Definition:
     except ValidationError as error:
         lines = []
         for mistake in error.errors()[:10]:
-            place = ".".join(str(part) for part in mistake["loc"]) or "the file"
+            place = ".".join(str(part) for part in mistake["loc"] if part != "grader") or "the file"
             lines.append(f"{place}: {mistake['msg'].removeprefix('Value error, ')}")
         raise BadSource(f"The description of the benchmark has mistakes: {'; '.join(lines)}.") from None

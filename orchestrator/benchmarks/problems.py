@@ -50,7 +50,8 @@ class ProblemMaker:
         self._environment.filters["fromjson"] = json.loads
         self._compiled: dict[str, Template] = {}
         prompt = definition.prompt
-        for source in (prompt.template, prompt.system):
+        grader = definition.judge.grader
+        for source in (prompt.template, prompt.system, *([grader.rubric] if grader else [])):
             self._template(source)
         self._places_examples = "examples" in meta.find_undeclared_variables(self._environment.parse(prompt.template))
         self._examples = [self._question(number, row) for number, row in enumerate(example_rows, start=1)]
@@ -71,8 +72,19 @@ class ProblemMaker:
             "target": question.target,
             **{name: values[name] for name in ("entry", "context") if values.get(name)},
             **({"choices": len(values["choices"])} if self._definition.judge.by is By.CHOICE else {}),
+            **self._for_judge(question),
         }
         return {"entry": self._entry(number, values), "record": {key: value for key, value in record.items() if value != ""}}
+
+    def _for_judge(self, question: Question) -> dict[str, str]:
+        """What a model that judges is told about the problem; the answer is not known yet."""
+        grader = self._definition.judge.grader
+        if grader is None:
+            return {}
+        rubric = self._render(grader.rubric, {**question.values, "target": question.target})
+        if not rubric.strip():
+            raise Unusable("its rubric is empty")
+        return {"question": _text(question.values["input"]), "rubric": rubric}
 
     def _question(self, number: int, row: Mapping[str, Any]) -> Question:
         fields, judge = self._definition.fields, self._definition.judge
@@ -92,6 +104,8 @@ class ProblemMaker:
             raise Unusable(f"its input ({fields.input[:60]}) is empty")
         if judge.pattern is not None and "target" not in fields.model_fields_set:
             return Question(values, judge.pattern)
+        if judge.by is By.MODEL and "target" not in fields.model_fields_set and fields.target not in row:
+            return Question(values, "")
         given = self._field(fields.target, {**row, **values, **({"choices": choices} if choices else {})})
         if given is None or (isinstance(given, str) and not given.strip()):
             raise Unusable(f"its target ({fields.target[:60]}) is empty")
@@ -217,7 +231,7 @@ def target_of(by: By, given: Any) -> Any:
             return [_text(value) for value in values]
         case By.VALUE:
             return _expression(given)
-        case By.EXACT | By.CONTAINS:
+        case By.EXACT | By.CONTAINS | By.MODEL:
             return _text(given)
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from orchestrator.benchmarks.building import Preview
 from orchestrator.benchmarks.definition import Definition
 from orchestrator.benchmarks.published.catalogue import Entry
-from orchestrator.benchmarks.trial import trials
+from orchestrator.benchmarks.trial import shown_judge_prompt, trials
 from orchestrator.datasets.catalogue import BenchmarkInfo
 from orchestrator.http.schemas import Answer, Body, Text
 from runner.rules.letter_answer import TEN
@@ -43,8 +43,8 @@ class UploadedFile(Answer):
 
 
 class TrialOut(Answer):
-    kind: str = Field(description="`right` or `wrong`: what the answer is meant to be.")
-    answer: str
+    kind: str = Field(description="`right` or `wrong`: what the answer is meant to be; `unreadable`: no verdict.")
+    answer: str = Field(description="The answer; if a model judges, what the judge would say.")
     taken: str | None = Field(description="The part of the answer that counts.")
     passed: bool
 
@@ -54,6 +54,7 @@ class ProblemPreview(Answer):
     system: str
     prompt: str
     target: Any
+    judge_prompt: str | None = Field(default=None, description="What the model that judges is asked, if one judges.")
     trials: list[TrialOut] = Field(description="How a right and a wrong answer would score; empty for programs.")
 
     @classmethod
@@ -63,9 +64,11 @@ class ProblemPreview(Answer):
             id=problem["entry"]["id"],
             system=record.get("system", ""),
             prompt=record["prompt"],
-            target=record["target"],
+            target=record.get("target"),
+            judge_prompt=shown_judge_prompt(definition.rules, record),
             trials=[
-                TrialOut(**vars(trial)) for trial in trials(definition.rules, record["target"], record.get("choices", TEN))
+                TrialOut(**vars(trial))
+                for trial in trials(definition.rules, record.get("target"), record.get("choices", TEN))
             ],
         )
 

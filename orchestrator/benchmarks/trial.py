@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from runner.contract.grading_rules import EXECUTED, AnswerRule, By, Find, GradingRules
+from runner.contract.model_judge import ModelJudge, VerdictForm
 from runner.rules.answers import find_answer
 from runner.rules.comparison import is_right, texts
 from runner.rules.letter_answer import TEN
+from runner.rules.model_judging import JudgeQuestion, judge_prompt, read_verdict
 
-RIGHT, WRONG = "right", "wrong"
+RIGHT, WRONG, UNREADABLE = "right", "wrong", "unreadable"
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class Trial:
     """One answer and what would become of it."""
 
     kind: str
-    """`right` or `wrong`: what the answer is meant to be."""
+    """`right` or `wrong`: what the answer is meant to be. `unreadable`: a judge's text without a verdict."""
     answer: str
     taken: str | None
     """The part of the answer that counts; None if nothing in it does."""
@@ -28,7 +31,9 @@ class Trial:
 
 def trials(rules: GradingRules, target: Any, choices: int = TEN) -> list[Trial]:
     """A right and a wrong answer, made from the target. Empty for what is judged in the sandbox, and where no right answer
-    can be derived."""
+    can be derived. If a model judges, the answers are the judge's: it is not asked."""
+    if rules.judge.grader is not None:
+        return judge_trials(rules.judge.grader)
     if rules.judge.by in EXECUTED or (rules.judge.by is By.REGEX and rules.judge.pattern is not None):
         return []
     if rules.answer.find is Find.REGEX or (rules.judge.by is By.REGEX):
@@ -38,6 +43,31 @@ def trials(rules: GradingRules, target: Any, choices: int = TEN) -> list[Trial]:
     return [
         trial(rules, kind, written(rules.answer, value), target, choices) for kind, value in ((RIGHT, right), (WRONG, wrong))
     ]
+
+
+def judge_trials(judge: ModelJudge) -> list[Trial]:
+    """How the judge's text would be read if it finds an answer right, wrong, or gives no verdict."""
+    if judge.verdict is VerdictForm.NUMBER:
+        right, wrong = "Score: 1", "Score: 0"
+    else:
+        by_worth = sorted(judge.worths, key=lambda name: judge.worths[name])
+        right, wrong = f"Grade: {by_worth[-1]}", f"Grade: {by_worth[0]}"
+    replies = {RIGHT: right, WRONG: wrong, UNREADABLE: "I cannot decide."}
+    trials = []
+    for kind, reply in replies.items():
+        reading = read_verdict(judge, reply)
+        passed = reading.worth is not None and judge.passes(reading.worth)
+        trials.append(Trial(kind, reply, None if reading.worth is None else reading.verdict, passed))
+    return trials
+
+
+def shown_judge_prompt(rules: GradingRules, record: Mapping[str, Any]) -> str | None:
+    """What the judge would be asked about an answer, here the target; None if no model judges."""
+    if rules.judge.grader is None:
+        return None
+    target = "\n".join(texts(record["target"])) if record.get("target") else ""
+    asked = JudgeQuestion(record.get("question", ""), target, record["rubric"])
+    return "\n\n".join(judge_prompt(rules.judge.grader, asked, target or "(the answer)"))
 
 
 def trial(rules: GradingRules, kind: str, answer: str, target: Any, choices: int = TEN) -> Trial:

@@ -7,7 +7,7 @@ Otherwise it uses the prompt sizes and the limit of output tokens, which only gi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from orchestrator.gateway.ledger.prices import Prices, cost_nusd, usd, worst_case_nusd
@@ -80,6 +80,54 @@ def quote(
     return Quote(Source.TOKEN_LIMITS, 0, cost, None, worst)
 
 
+@dataclass(frozen=True)
+class JudgeQuote:
+    """What the model that judges a benchmark adds. Costs are None if its price is unknown."""
+
+    model: str
+    calls: int
+    cost_usd: Range | None
+    worst_case_usd: float | None
+
+
+def judge_quote(
+    *,
+    model: str,
+    items: int,
+    samples: int,
+    prompt_bytes: int,
+    answer_tokens: int,
+    max_output_tokens: int,
+    prices: Prices | None,
+    past_usd_per_item: Sequence[float] = (),
+) -> JudgeQuote:
+    """`prompt_bytes` is the mean size of the judge's prompt without the answer, `answer_tokens` the most that the measured
+    model may write, all of which the judge reads; the past costs are those of the judge in earlier runs."""
+    calls = items * samples
+    if prices is None:
+        return JudgeQuote(model, calls, None, None)
+    most = prompt_bytes + BYTES_PER_TOKEN * answer_tokens
+    worst = calls * usd(worst_case_nusd(most, max_output_tokens, prices))
+    if past_usd_per_item:
+        return JudgeQuote(model, calls, _spread([items * cost for cost in past_usd_per_item]), worst)
+    low = calls * _cost(prompt_bytes / BYTES_PER_TOKEN, 0, prices)
+    return JudgeQuote(model, calls, Range(low=low, high=worst), worst)
+
+
+def with_judges(quote: Quote, judges: Sequence[JudgeQuote]) -> Quote:
+    """The quote of a run with the cost of its judges added; a sum is unknown if one of its parts is."""
+    cost, worst = quote.cost_usd, quote.worst_case_usd
+    for judge in judges:
+        cost = None if cost is None or judge.cost_usd is None else _sum(cost, judge.cost_usd)
+        worst = None if worst is None or judge.worst_case_usd is None else worst + judge.worst_case_usd
+    return replace(quote, cost_usd=cost, worst_case_usd=worst)
+
+
+def _sum(one: Range, other: Range) -> Range:
+    expected = None if one.expected is None or other.expected is None else one.expected + other.expected
+    return Range(one.low + other.low, one.high + other.high, expected)
+
+
 def sentence(quote: Quote, slug: str, *, priced: bool) -> str:
     """The quote as a sentence."""
     parts = []
@@ -92,6 +140,12 @@ def sentence(quote: Quote, slug: str, *, priced: bool) -> str:
     else:
         parts.append(f"Estimated from {quote.runs_used} earlier runs.")
     return " ".join(parts)
+
+
+def judge_sentence(judge: JudgeQuote) -> str:
+    if judge.worst_case_usd is None:
+        return f"The judge {judge.model} has no price: its cost is unknown. Set its prices."
+    return f"The judge {judge.model} is asked {judge.calls} times, for at most ${judge.worst_case_usd:.4f} of that."
 
 
 def _cost(input_tokens: float, output_tokens: float, prices: Prices) -> float:

@@ -16,6 +16,16 @@ class RangeOut(Answer):
     high: float
 
 
+class JudgeQuoteOut(Answer):
+    """What a model as judge adds; it is part of the quote's cost."""
+
+    model: str
+    calls: int
+    price_known: bool
+    cost_usd: RangeOut | None
+    worst_case_usd: float | None
+
+
 class QuoteOut(Answer):
     model: str
     benchmarks: list[str]
@@ -26,6 +36,7 @@ class QuoteOut(Answer):
     cost_usd: RangeOut | None
     worst_case_usd: float | None
     seconds: RangeOut | None
+    judges: list[JudgeQuoteOut] = Field(default=[], description="Their part of the cost, if models judge the answers.")
     sentence: str
 
 

@@ -10,14 +10,34 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from orchestrator.costs import queries as machine_queries
-from orchestrator.costs.quote import DEFAULT_MAX_TOKENS, PastRun, Quote, quote, sentence
-from orchestrator.costs.schemas import IdleCostOut, MachineBy, MachineCostOut, MachineCostsOut, QuoteOut, RangeOut
+from orchestrator.costs.quote import (
+    DEFAULT_MAX_TOKENS,
+    JudgeQuote,
+    PastRun,
+    Quote,
+    Range,
+    judge_quote,
+    judge_sentence,
+    quote,
+    sentence,
+    with_judges,
+)
+from orchestrator.costs.schemas import (
+    IdleCostOut,
+    JudgeQuoteOut,
+    MachineBy,
+    MachineCostOut,
+    MachineCostsOut,
+    QuoteOut,
+    RangeOut,
+)
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.gateway.ledger import report_queries as call_reports
 from orchestrator.gateway.wiring import prices_of
 from orchestrator.http.context import Services
 from orchestrator.retention import queries as retention_queries
-from orchestrator.runs.drafts import BenchmarkTask
+from orchestrator.runs.drafts import Benchmark, BenchmarkTask, PlannedBenchmark, item_count
+from orchestrator.runs.judges import find_judge
 from orchestrator.runs.reports.machine_cost import Rates
 from orchestrator.runs.schemas import RunCreate
 from orchestrator.runs.warm_pool import queries as pool_queries
@@ -27,6 +47,8 @@ MOST_PAST_RUNS = 10
 LOOKED_AT = 20
 """Number of prompts measured per benchmark."""
 PROMPT_FIELDS = ("question_content", "starter_code", "prompt", "question", "text", "options")
+JUDGE_FRAME_BYTES = 1500
+"""Approximate size of the fixed text around what a judge is asked."""
 PROMPT_FRAME_BYTES = 800
 """Approximate size of the text that an adapter adds around a problem."""
 
@@ -46,16 +68,53 @@ async def quote_view(context: Services, body: RunCreate) -> QuoteOut:
         prices=prices,
         past=_past(rows, names),
     )
-    return _out(estimate, model.slug, names, draft.items, priced=prices is not None)
+    judges = await _judge_quotes(context, draft, int(model.params.get("max_tokens") or DEFAULT_MAX_TOKENS), rows)
+    total = with_judges(estimate, judges)
+    return _out(total, model.slug, names, draft.items, judges, priced=prices is not None)
+
+
+async def _judge_quotes(context: Services, draft: Benchmark, answer_tokens: int, rows: Sequence[Any]) -> list[JudgeQuote]:
+    """One for each benchmark that a model judges. Earlier runs count only if they were of that benchmark alone."""
+    quotes = []
+    for part in draft.task.benchmarks:
+        judge = await context.db.read(lambda session, part=part: find_judge(session, part))  # type: ignore[misc]
+        if judge is None:
+            continue
+        size = await asyncio.to_thread(_judge_prompt_size, context.catalogue, part)
+        alone = [row for row in rows if row.benchmarks == [part.name] and row.judge_cost_usd]
+        quotes.append(
+            judge_quote(
+                model=judge.slug,
+                items=item_count([part], draft.samples_per_problem),
+                samples=part.judge_samples,
+                prompt_bytes=size,
+                answer_tokens=answer_tokens,
+                max_output_tokens=int(judge.params.get("max_tokens") or DEFAULT_MAX_TOKENS),
+                prices=prices_of(judge),
+                past_usd_per_item=[row.judge_cost_usd / row.items_done for row in alone[:MOST_PAST_RUNS]],
+            )
+        )
+    return quotes
+
+
+def _judge_prompt_size(catalogue: Catalogue, part: PlannedBenchmark) -> int:
+    """The mean size of what the judge is asked, without the answer."""
+    sizes = [
+        JUDGE_FRAME_BYTES + sum(len(str(record.get(name) or "").encode()) for name in ("question", "rubric", "target"))
+        for record in catalogue.records(part.name, _some(part.problem_ids))
+    ]
+    return sum(sizes) // max(1, len(sizes))
+
+
+def _some(ids: Sequence[str]) -> Sequence[str]:
+    return ids[:: max(1, len(ids) // LOOKED_AT)][:LOOKED_AT]
 
 
 def _prompt_size(catalogue: Catalogue, task: BenchmarkTask) -> int:
     """The mean prompt size, from a few of the prompts."""
     sizes: list[int] = []
     for part in task.benchmarks:
-        ids = part.problem_ids
-        some = ids[:: max(1, len(ids) // LOOKED_AT)][:LOOKED_AT]
-        sizes += [_prompt_bytes(record) for record in catalogue.records(part.name, some)]
+        sizes += [_prompt_bytes(record) for record in catalogue.records(part.name, _some(part.problem_ids))]
     return sum(sizes) // max(1, len(sizes))
 
 
@@ -77,11 +136,13 @@ def _past(rows: Sequence[Any], names: Sequence[str]) -> list[PastRun]:
     ]
 
 
-def _out(estimate: Quote, slug: str, names: Sequence[str], items: int, *, priced: bool) -> QuoteOut:
-    ranges = {
-        name: None if span is None else RangeOut(low=span.low, expected=span.expected, high=span.high)
-        for name, span in (("cost_usd", estimate.cost_usd), ("seconds", estimate.seconds))
-    }
+def _range(span: Range | None) -> RangeOut | None:
+    return None if span is None else RangeOut(low=span.low, expected=span.expected, high=span.high)
+
+
+def _out(
+    estimate: Quote, slug: str, names: Sequence[str], items: int, judges: Sequence[JudgeQuote], *, priced: bool
+) -> QuoteOut:
     return QuoteOut(
         model=slug,
         benchmarks=list(names),
@@ -90,8 +151,19 @@ def _out(estimate: Quote, slug: str, names: Sequence[str], items: int, *, priced
         runs_used=estimate.runs_used,
         price_known=priced,
         worst_case_usd=estimate.worst_case_usd,
-        sentence=sentence(estimate, slug, priced=priced),
-        **ranges,
+        sentence=" ".join([sentence(estimate, slug, priced=priced), *map(judge_sentence, judges)]),
+        cost_usd=_range(estimate.cost_usd),
+        seconds=_range(estimate.seconds),
+        judges=[
+            JudgeQuoteOut(
+                model=judge.model,
+                calls=judge.calls,
+                price_known=judge.worst_case_usd is not None,
+                cost_usd=_range(judge.cost_usd),
+                worst_case_usd=judge.worst_case_usd,
+            )
+            for judge in judges
+        ],
     )
 
 

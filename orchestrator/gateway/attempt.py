@@ -147,6 +147,7 @@ class CallAttempt:
             attempt=context.attempt,
             question_key=question_key(call.request_hash, "" if self._upstream is None else self._upstream.server),
             reuse_since=context.reuse_since,
+            judge_model_id=context.judge_model_id,
         )
 
     async def _buy(self) -> Settlement:

@@ -25,6 +25,7 @@ class CallOut(Answer):
     call_key: str
     provider: str
     model: str
+    judge: bool = Field(description="Whether it asked the model that judges answers, not the measured one.")
     state: str
     source: Source
     from_run: str | None
@@ -49,10 +50,10 @@ class CallOut(Answer):
 
     @classmethod
     def of(cls, row: Any, lost_sends: int) -> Self:
-        values = {name: getattr(row, name) for name in cls.model_fields if name != "lost_sends"}
+        values = {name: getattr(row, name) for name in cls.model_fields if name not in ("lost_sends", "judge")}
         if not row.priced:
             values["cost_usd"] = None
-        return cls(**values, lost_sends=lost_sends)
+        return cls(**values, lost_sends=lost_sends, judge=row.judge_model_id is not None)
 
 
 @router.get("/{run_id}/calls", policy=Policy(READ))

@@ -32,7 +32,8 @@ class DayCap:
 
 @dataclass(frozen=True)
 class RunContext:
-    """A live run as the gateway sees it. It may call only its one model, through its one provider."""
+    """A live run as the gateway sees it. It may call only its one model, through its one provider; and, for the calls of
+    its plan that ask them, the models that judge its answers."""
 
     run_id: str
     attempt: int
@@ -47,6 +48,14 @@ class RunContext:
     payer: Payer = SYSTEM
     no_key: str | None = None  #: why this run has no usable key
     plans: Callable[[str], bool] = lambda key: True  #: whether the run's plan contains a call with this key
+    judge_of: Callable[[str], int | None] = lambda key: None  #: the judge that a planned call with this key asks
+    judges: Mapping[int, RunContext] = field(default_factory=dict)  #: the same run, asking one of its judges
+    judge_model_id: int | None = None  #: set if this is the run asking a judge
+
+    def asking(self, key: str) -> RunContext:
+        """The run as it makes the call with this key: to its own model, or to a judge."""
+        model_id = self.judge_of(key)
+        return self if model_id is None else self.judges.get(model_id, self)
 
     @property
     def capped(self) -> bool:

@@ -32,12 +32,13 @@ from orchestrator.gateway.upstream.http_upstream import HttpUpstream
 from orchestrator.gateway.upstream.port import Upstream
 from orchestrator.gateway.upstream.providers import providers_from_env
 from orchestrator.limits.service import caps
+from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.outbound.tls import tls_context
 from orchestrator.provider_keys.service import Choice, ProviderKeys
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.live.feed import Live
-from orchestrator.runs.plan import PositionCache, planned_calls
+from orchestrator.runs.plan import PlannedCalls, PositionCache, planned_calls
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import same_token
@@ -55,10 +56,20 @@ async def open_gateway(
             if row is None or not same_token(row.token_hash, digest):
                 return None
             since = clock.now() - timedelta(days=settings.reuse_answers_days) if row.reuse_answers else None
-            choice = keys.choose(session, row.workspace_id, row.user_id, row.provider)
             day_caps = (*of_all, *caps(session, row.workspace_id, row.user_id))
-            plans = planned_calls(positions, session, row.id, row.kind)
-            return replace(_context(row, day_caps, since, choice), plans=plans)
+            planned = planned_calls(positions, session, row.id, row.kind)
+
+            def of_model(model: Any) -> RunContext:
+                choice = keys.choose(session, row.workspace_id, row.user_id, model.provider)
+                return _context(row, model, day_caps, since, choice)
+
+            judges = {
+                model_id: replace(of_model(model), judge_model_id=model_id, plans=_asks(planned, model_id))
+                for model_id, model in model_queries.by_ids(session, planned.judge_ids).items()
+                if model_id is not None
+            }
+            own = _without_model(row) if row.provider is None else of_model(row)
+            return replace(own, plans=planned.asks, judge_of=planned.judge_of, judges=judges)
 
         return await db.read(read)
 
@@ -90,17 +101,27 @@ async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
                 await gateway.coordinator.abandon(event.run_id)
 
 
-def _context(row: Any, day_caps: tuple[DayCap, ...], reuse_since: datetime | None, choice: Choice) -> RunContext:
+def _asks(planned: PlannedCalls, model_id: int) -> Callable[[str], bool]:
+    return lambda key: planned.judge_of(key) == model_id
+
+
+def _without_model(row: Any) -> RunContext:
+    """A run that asks no model of its own, such as one that grades stored answers."""
+    return RunContext(run_id=row.id, attempt=row.number, slug="", provider="", model="")
+
+
+def _context(row: Any, model: Any, day_caps: tuple[DayCap, ...], reuse_since: datetime | None, choice: Choice) -> RunContext:
+    """A run as it asks one model."""
     return RunContext(
         run_id=row.id,
         attempt=row.number,
-        slug=row.slug,
-        provider=row.provider,
-        model=row.name,
-        prices=prices_of(row),
+        slug=model.slug,
+        provider=model.provider,
+        model=model.name,
+        prices=prices_of(model),
         budget_nusd=None if row.budget_usd is None else nusd(row.budget_usd),
         day_caps=day_caps,
-        request_timeout_s=float(row.params.get("request_timeout_s") or 600.0),
+        request_timeout_s=float(model.params.get("request_timeout_s") or 600.0),
         reuse_since=reuse_since,
         payer=choice.payer,
         no_key=choice.refused,

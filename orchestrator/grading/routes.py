@@ -34,10 +34,11 @@ async def grade_answers(
     benchmark: Annotated[str, Query(min_length=1, max_length=100)],
     filename: Annotated[str, Query(min_length=1, max_length=200)] = "samples.jsonl",
     instance_type: InstanceName = None,
+    budget_usd: Annotated[float | None, Query(ge=0, description="The most that a model as judge may cost.")] = None,
 ) -> GradeCreated:
     """Judge the answers of a file in a container, as in any run. Responds once they are stored."""
     async with context.uploads.receive(filename, request.stream(), announced_size(request.headers)) as path:
-        accepted = await context.grades.grade_file(benchmark, path, instance_type)
+        accepted = await context.grades.grade_file(benchmark, path, instance_type, budget_usd)
     response.headers["location"] = f"/api/container-runs/{accepted.run_id}"
     return GradeCreated(
         run_id=accepted.run_id,
@@ -56,7 +57,8 @@ async def grade_answers(
 async def regrade_run(
     run_id: RunId, context: Context, response: Response, instance_type: InstanceName = None
 ) -> RegradeCreated:
-    """Judge the stored answers of an ended run again, in a new run. No model is called and nothing is charged."""
+    """Judge the stored answers of an ended run again, in a new run. Nothing is charged, unless a model judges and has
+    not judged these answers before."""
     again = await context.grades.regrade(run_id, instance_type)
     response.headers["location"] = f"/api/container-runs/{again.run_id}"
     return RegradeCreated(

@@ -21,6 +21,7 @@ from orchestrator.grading.formats import Answers, answer_of_item, answers_of_fil
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.drafts import Grade, GradeTask, PlannedBenchmark, check_size
+from orchestrator.runs.judges import judge_slug
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.plan import CPU_LIMITS_S
 from orchestrator.runs.queue import enqueue
@@ -81,19 +82,28 @@ class GradeService:
         self._db, self._catalogue, self._settings, self._clock = db, catalogue, settings, clock
         self._runs, self._wake = runs, wake
 
-    async def grade_file(self, benchmark: str, path: Path, instance_type: str | None = None) -> AcceptedAnswers:
-        """Queue a run that judges all answers of a file. The file is not needed afterwards."""
+    async def grade_file(
+        self, benchmark: str, path: Path, instance_type: str | None = None, budget_usd: float | None = None
+    ) -> AcceptedAnswers:
+        """Queue a run that judges all answers of a file. The file is not needed afterwards. The budget is for the model
+        that judges, if one does."""
         type_name = self._runs.roomiest_type(instance_type)
         info, ids, answers = await asyncio.to_thread(self._read, benchmark, path)
         if not answers.count:
             first = f" The first trouble: {answers.left_out[0]}" if answers.left_out else ""
             raise Invalid(f"{path.name} has no answer that could be graded for {benchmark}.{first}")
         answered_ids, samples = answers.in_order(ids)
-        draft = self._draft([_planned(info, answered_ids, samples)], type_name, max(map(len, samples)), trigger_type="grade")
+        draft = self._draft(
+            [_planned(info, answered_ids, samples)],
+            type_name,
+            max(map(len, samples)),
+            trigger_type="grade",
+            budget_usd=budget_usd,
+        )
         now = self._clock.now()
 
         def insert(session: Session) -> str:
-            run_id = enqueue(session, draft, now=now, daily_budget_usd=None)
+            run_id = enqueue(session, draft, now=now, daily_budget_usd=self._settings.daily_budget_usd)
             given_queries.add(session, run_id, info.name, answers.rows())
             return run_id
 
@@ -111,7 +121,8 @@ class GradeService:
         )
 
     async def regrade(self, run_id: str, instance_type: str | None = None) -> RegradeResult:
-        """Queue a run that judges the answers of an ended run again, with the current judges. No model is called."""
+        """Queue a run that judges the answers of an ended run again, with the current judges. No model is called, except
+        one that judges; it is not asked again about an answer that it has judged."""
         type_name = self._runs.roomiest_type(instance_type)
         old = await self._db.read(lambda s: run_queries.get(s, run_id))
         if old is None:
@@ -137,10 +148,12 @@ class GradeService:
             model_id=old.model_id,
             seed=old.seed,
             retry_of=old.id,
+            budget_usd=old.budget_usd,
+            reuse_answers=any(judge_slug(part) for part in parts),
         )
 
         def insert(session: Session) -> str:
-            run_id = enqueue(session, draft, now=now, daily_budget_usd=None)
+            run_id = enqueue(session, draft, now=now, daily_budget_usd=self._settings.daily_budget_usd)
             for name, answers in gathered.items():
                 given_queries.add(session, run_id, name, answers.rows())
             return run_id

@@ -19,7 +19,7 @@ from runner.contract.commands import CommandTask
 from runner.contract.evals import Label
 from runner.contract.harness import HarnessTask
 from runner.contract.message import Message
-from runner.contract.run_spec import BenchmarkSpec
+from runner.contract.run_spec import BenchmarkSpec, ModelSpec
 
 if TYPE_CHECKING:  # a run's row has a task
     from orchestrator.runs.tables import ContainerRun
@@ -39,10 +39,18 @@ class PlannedBenchmark(BenchmarkSpec):
     """One benchmark of a run, with its problems."""
 
     choice: Choice | None = None
+    judge_model_id: int | None = None
+    """The model that judges the answers, if one does; fixed when the run is queued."""
 
-    def spec(self) -> BenchmarkSpec:
+    def spec(self, judge: ModelSpec | None = None) -> BenchmarkSpec:
         """The part that runners receive."""
-        return BenchmarkSpec.model_construct(**{name: getattr(self, name) for name in BenchmarkSpec.model_fields})
+        fields = {name: getattr(self, name) for name in BenchmarkSpec.model_fields}
+        return BenchmarkSpec.model_construct(**{**fields, "judge_model": judge})
+
+    @property
+    def judge_samples(self) -> int:
+        """How often the judge is asked about one answer."""
+        return self.rules.judge.grader.samples if self.rules and self.rules.judge.grader else 0
 
 
 class BenchmarkTask(Message):

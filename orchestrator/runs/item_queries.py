@@ -162,8 +162,23 @@ def copy(session: Session, source: str, target: str, *, without: Sequence[str]) 
     return int(session.connection().execute(insert(ItemRow).from_select(columns, query)).rowcount)
 
 
-def copy_answers(session: Session, source: str, target: str) -> int:
-    """Copy the paid answers of `source` to `target`, so that they are not bought again."""
+MAX_UNREADABLE = 1000
+
+
+def unreadable_judgements(session: Session, run_id: str) -> list[str]:
+    """The keys of calls in which the judge gave no verdict: they are not worth repeating."""
+    query = select(ItemRow).where(ItemRow.run_id == run_id, ItemRow.outcome == "infra_error").limit(MAX_UNREADABLE)
+    return [
+        str(judgement["call_key"])
+        for row in session.exec(query)
+        for judgement in row.data.get("judgements") or []
+        if judgement.get("worth") is None
+    ]
+
+
+def copy_answers(session: Session, source: str, target: str, *, without: Sequence[str] = ()) -> int:
+    """Copy the paid answers of `source` to `target`, so that they are not bought again, except those with the keys in
+    `without`."""
     columns = [c.name for c in GatewayCall.__table__.columns]  # type: ignore[attr-defined]
     free = {
         "run_id": literal(target),
@@ -175,5 +190,7 @@ def copy_answers(session: Session, source: str, target: str) -> int:
         "from_key": func.coalesce(col(GatewayCall.from_key), col(GatewayCall.call_key)),
     }
     sources: list[Any] = [free.get(name, getattr(GatewayCall, name)) for name in columns]
-    query = sa_select(*sources).where(col(GatewayCall.run_id) == source, col(GatewayCall.state) == "settled")
+    query = sa_select(*sources).where(
+        col(GatewayCall.run_id) == source, col(GatewayCall.state) == "settled", col(GatewayCall.call_key).not_in(without)
+    )
     return int(session.connection().execute(insert(GatewayCall).from_select(columns, query)).rowcount)

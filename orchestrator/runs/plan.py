@@ -6,8 +6,8 @@ import hashlib
 import math
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from urllib.parse import unquote
 
@@ -19,12 +19,13 @@ from orchestrator.engines.engine import InstanceType
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.drafts import Choice, CommandRunTask, HarnessRunTask
+from orchestrator.runs.model_specs import model_spec_of
 from orchestrator.runs.reports.model_names import STORED_ANSWERS
 from orchestrator.runs.tables import Attempt, ContainerRun
 from runner.contract.commands import CommandTask
 from runner.contract.evals import EvalLimits, EvalTask, generation_key
 from runner.contract.harness import HarnessTask
-from runner.contract.run_spec import ExecutionLimits, ItemKey, ModelSpec, Protocol, RunKind, RunSpec, call_key
+from runner.contract.run_spec import JUDGE_TURN, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunKind, RunSpec, call_key
 
 MIB = 1 << 20
 RUNNER_MEMORY = 192 * MIB
@@ -118,16 +119,7 @@ def model_spec(kind: str, model: LlmModel | None) -> ModelSpec:
     if model is None:
         name = "no-model" if kind == RunKind.COMMAND else STORED_ANSWERS
         return ModelSpec(slug=name, provider="stored", name=name, protocol=Protocol.OPENAI_CHAT)
-    spec_fields = {key: value for key, value in model.params.items() if key in ModelSpec.model_fields}
-    return ModelSpec.model_validate(
-        {
-            **spec_fields,
-            "slug": model.slug,
-            "provider": model.provider,
-            "name": model.name,
-            "protocol": Protocol(model.protocol),
-        }
-    )
+    return model_spec_of(model)
 
 
 def least_sandbox_level(engine: str) -> str:
@@ -148,8 +140,11 @@ def run_spec(
     patience_s: float,
     sandbox_level: str | None = None,
     task: EvalTask | None = None,
+    judges: Mapping[int, LlmModel] | None = None,
 ) -> RunSpec:
+    """`judges` are the models that judge answers, by id."""
     limits = execution_limits(instance_type)
+    by_id = {model_id: model_spec_of(judge) for model_id, judge in (judges or {}).items()}
     if task is not None:
         task = task.model_copy(update={"limits": EvalLimits(slowdown=limits.slowdown)})
     return RunSpec(
@@ -158,7 +153,7 @@ def run_spec(
         run_token=token,
         kind=run.kind,
         model=model_spec(run.kind, model),
-        benchmarks=[part.spec() for part in run.task.benchmarks],
+        benchmarks=[part.spec(by_id.get(part.judge_model_id or 0)) for part in run.task.benchmarks],
         samples_per_problem=run.samples_per_problem,
         seed=run.seed,
         concurrency=run.concurrency,
@@ -183,39 +178,77 @@ _HARNESS_KEY = re.compile(r"harness/[0-9a-f]{64}/(0|[1-9][0-9]{0,6})/0")
 GENERATION_KEYS = frozenset(generation_key(turn) for turn in range(EvalTask().repairs + 1))
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The items of a run with their positions, and the model that judges each benchmark that one judges."""
+
+    positions: Positions = field(default_factory=dict)
+    judges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Benchmark -> id of the judge, and how often it is asked about an answer."""
+
+    def judge_of(self, key: str) -> int | None:
+        """The id of the judge that a planned call with this key asks; None for any other key."""
+        item, _, tail = key.rpartition("/")
+        number = tail.removeprefix(JUDGE_TURN)
+        if tail == number or len(number) != 1 or not (number.isascii() and number.isdecimal()):
+            return None
+        planned = _item_of(f"{item}/0")
+        model_id, samples = self.judges.get(planned[0], (None, 0)) if planned in self.positions and planned else (None, 0)
+        return model_id if int(number) < samples else None
+
+
 class PositionCache:
-    """The position of each item in its run's plan. Plans never change; the most recent few are cached for all threads."""
+    """The plan of each run: its items and judges. Plans never change; the most recent few are cached for all threads."""
 
     def __init__(self, size: int = 64) -> None:
         self._size = size
-        self._known: dict[str, Positions] = {}
+        self._known: dict[str, Plan] = {}
         self._lock = threading.Lock()
 
-    def of(self, run: ContainerRun) -> Positions:
+    def of(self, run: ContainerRun) -> Plan:
         return self.by_id(run.id, lambda: run)
 
-    def by_id(self, run_id: str, load: Callable[[], ContainerRun | None]) -> Positions:
+    def by_id(self, run_id: str, load: Callable[[], ContainerRun | None]) -> Plan:
         with self._lock:
-            positions = self._known.pop(run_id, None)
-            if positions is None:
+            plan = self._known.pop(run_id, None)
+            if plan is None:
                 run = load()
-                positions = {} if run is None else item_positions(run)
-            self._known[run_id] = positions
+                plan = Plan() if run is None else plan_of(run)
+            self._known[run_id] = plan
             while len(self._known) > self._size:
                 del self._known[next(iter(self._known))]
-            return positions
+            return plan
 
 
-def planned_calls(positions: PositionCache, session: Session, run_id: str, kind: str) -> Callable[[str], bool]:
-    """Returns a check whether a call key belongs to the run. Grading, commands and eval execution call no model."""
+def plan_of(run: ContainerRun) -> Plan:
+    judges = {
+        part.name: (part.judge_model_id, part.judge_samples)
+        for part in run.task.benchmarks
+        if part.judge_model_id is not None
+    }
+    return Plan(item_positions(run), judges)
+
+
+@dataclass(frozen=True)
+class PlannedCalls:
+    """Which calls a run may make: to its model, and to the models that judge its answers."""
+
+    asks: Callable[[str], bool]
+    judge_of: Callable[[str], int | None] = lambda key: None
+    judge_ids: frozenset[int] = frozenset()
+
+
+def planned_calls(positions: PositionCache, session: Session, run_id: str, kind: str) -> PlannedCalls:
+    """Grading asks judges only; commands and eval execution call no model."""
     if kind == RunKind.EVAL_GENERATE:
-        return GENERATION_KEYS.__contains__
+        return PlannedCalls(GENERATION_KEYS.__contains__)
     if kind == RunKind.HARNESS:
-        return lambda key: _HARNESS_KEY.fullmatch(key) is not None
-    if kind != RunKind.BENCHMARK:
-        return lambda key: False
-    planned = positions.by_id(run_id, lambda: run_queries.get(session, run_id))
-    return lambda key: _item_of(key) in planned
+        return PlannedCalls(lambda key: _HARNESS_KEY.fullmatch(key) is not None)
+    if kind not in (RunKind.BENCHMARK, RunKind.GRADE):
+        return PlannedCalls(lambda key: False)
+    plan = positions.by_id(run_id, lambda: run_queries.get(session, run_id))
+    asks = (lambda key: _item_of(key) in plan.positions) if kind == RunKind.BENCHMARK else (lambda key: False)
+    return PlannedCalls(asks, plan.judge_of, frozenset(model_id for model_id, _ in plan.judges.values()))
 
 
 def _item_of(key: str) -> tuple[str, str, int] | None:

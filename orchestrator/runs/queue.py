@@ -22,6 +22,7 @@ from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
 from orchestrator.runs import item_queries
 from orchestrator.runs.drafts import RETRY, Benchmark, Draft, EvalJob, Harness
+from orchestrator.runs.judges import judge_models, with_judges
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.reports.model_names import model_name
@@ -65,7 +66,7 @@ def enqueue(
 ) -> str:
     """Returns the id of the new run, or of the run that an earlier identical request created.
 
-    Raises `PriceUnknown`. `daily_budget_usd` is the limit of the whole service.
+    Raises `PriceUnknown` or `JudgeMissing`. `daily_budget_usd` is the limit of the whole service.
     """
 
     def store() -> dict[str, str]:
@@ -91,7 +92,7 @@ def enqueue_again(
         return None
     new = _store(session, draft, uuid7(now), now, daily_budget_usd)
     item_queries.copy(session, old.id, new.id, without=redone)
-    item_queries.copy_answers(session, old.id, new.id)
+    item_queries.copy_answers(session, old.id, new.id, without=item_queries.unreadable_judgements(session, old.id))
     given_queries.copy(session, old.id, new.id)
     outcomes = item_queries.outcome_counts(session, new.id)
     new.items_done, new.items_passed = sum(outcomes.values()), outcomes.get("passed", 0)
@@ -102,21 +103,26 @@ def enqueue_again(
 
 
 def _store(session: Session, draft: Draft, run_id: str, now: datetime, daily_budget_usd: float | None) -> ContainerRun:
+    task = with_judges(session, draft.task)
     run = ContainerRun(
         id=run_id,
         kind=draft.task.kind,
         benchmarks=[part.name for part in draft.task.benchmarks],
         items_total=draft.items,
         created_at=now,
-        **{name: getattr(draft, name) for name in _FROM_DRAFT},
+        **{name: getattr(draft, name) for name in _FROM_DRAFT if name != "task"},
+        task=task,
     )
+    for judge in judge_models(session, task.benchmarks).values():
+        check_price(session, run, judge, daily_budget_usd)
     model = None
     if draft.model_id is not None:
         is_new = isinstance(draft, Benchmark | Harness) and draft.retry_of is None  # a retry may use an archived model
         model = (model_queries.lock if is_new else model_queries.get)(session, draft.model_id)
         if model is None:
             raise NotFound(f"there is no model {draft.model_id!r}; GET /api/models lists the existing ones")
-        check_price(session, run, model, daily_budget_usd)
+        if run.kind in ASKING_KINDS:
+            check_price(session, run, model, daily_budget_usd)
     session.add(run)
     session.flush()
     data: dict[str, str | None] = {"model": model_name(run.kind, model.slug if model else None)}
@@ -134,8 +140,8 @@ class PriceUnknown(Invalid):
 
 
 def check_price(session: Session, run: ContainerRun, model: LlmModel, daily_budget_usd: float | None) -> None:
-    """Raises `PriceUnknown`. Call it before the run is stored."""
-    if run.kind not in ASKING_KINDS or (model.input_price is not None and model.output_price is not None):
+    """Raises `PriceUnknown` if the run cannot ask this model. Call it before the run is stored."""
+    if model.input_price is not None and model.output_price is not None:
         return
     limit = limit_on(session, run.budget_usd, run.user_id, daily_budget_usd, workspace_id=run.workspace_id)
     if limit is not None:

@@ -11,6 +11,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 from orchestrator.archives.tables import ArchiveRow
 from orchestrator.http.schemas import Answer, Body, Number, Text, Words
 from orchestrator.runs.drafts import Choice, PlannedBenchmark
+from orchestrator.runs.judges import judge_slug
 from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import HELD, sentence
@@ -259,8 +260,9 @@ class RunOut(Answer):
     cost_usd: float | None = Field(description=COST)
     known_cost_usd: float = Field(default=0.0, description=KNOWN_COST)
     unpriced_calls: int = Field(default=0, description=UNPRICED)
-    input_tokens: int
-    output_tokens: int
+    judge_cost_usd: float = Field(default=0.0, description="The part of the cost that models as judges have, if known.")
+    input_tokens: int = Field(description="Of the measured model.")
+    output_tokens: int = Field(description="Of the measured model.")
 
     @classmethod
     def of(cls, row: ContainerRun, model: str | None, waiting_for: str | None = None) -> Self:
@@ -297,12 +299,14 @@ class BenchmarkUsed(Answer):
     flagged_excluded: int | None = Field(default=None, description="Problems of the pack left out as known to be faulty.")
     parity: bool = Field(default=True, description="Whether answers are judged by the official checker's rules, too.")
     problem_ids: list[str]
+    judge_model_id: int | None = Field(default=None, description="The model that judges the answers, if one does.")
+    judge: str | None = Field(default=None, description="Its slug when the run was queued.")
 
     @classmethod
     def of(cls, part: PlannedBenchmark) -> Self:
         choice = part.choice or Choice(count=len(part.problem_ids))
-        same = {name: getattr(part, name) for name in ("name", "pack_digest", "problem_ids", "parity")}
-        return cls(**same, **choice.model_dump())
+        same = {name: getattr(part, name) for name in ("name", "pack_digest", "problem_ids", "parity", "judge_model_id")}
+        return cls(**same, judge=judge_slug(part), **choice.model_dump())
 
 
 class RunDetail(RunOut):

@@ -83,6 +83,8 @@ class ContainerRun(Owned, table=True):
     cost_usd: float = 0.0
     unpriced_calls: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
     """Calls not included in `cost_usd` because their model had no price."""
+    judge_cost_usd: float = Field(default=0.0, sa_column_kwargs={"server_default": "0"})
+    """The part of `cost_usd` that the models that judged its answers cost."""
     input_tokens: int = 0
     output_tokens: int = 0
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))

@@ -21,6 +21,7 @@ from runner.rules.answers import find_answer
 from runner.rules.comparison import is_right, texts
 from runner.rules.extraction import Extraction
 from runner.rules.letter_answer import MOST_CHOICES, TEN
+from runner.rules.model_judging import JudgeQuestion
 from runner.sandbox.executor import Executor
 
 SHOWN_CHARS = 60
@@ -39,22 +40,31 @@ class DefinedTask:
     """Code that stands before the program under test, such as imports or the beginning of a function."""
     choices: int = TEN
     """How many the question has, if it has any."""
+    question: str = ""
+    rubric: str = ""
+    """What the judge is asked and told, if a model judges."""
 
     @classmethod
     def read(cls, record: Mapping[str, Any], *, rules: GradingRules) -> Self:
-        if record.get("target") is None:
+        by_model = rules.judge.by is By.MODEL
+        if record.get("target") is None and not by_model:
             raise ProblemError("the record has no target")
-        optional = {name: str(record.get(name) or "") for name in ("system", "entry", "context")}
+        if by_model:
+            required(record, "rubric")
+        optional = {name: str(record.get(name) or "") for name in ("system", "entry", "context", "question", "rubric")}
         choices = record.get("choices", TEN)
         if not isinstance(choices, int) or not 1 < choices <= MOST_CHOICES:
             raise ProblemError(f"the record has {choices!r:.20} choices")
-        return cls(user=required(record, "prompt"), target=record["target"], rules=rules, choices=choices, **optional)
+        return cls(user=required(record, "prompt"), target=record.get("target"), rules=rules, choices=choices, **optional)
 
     def prompt(self) -> Prompt:
         return Prompt(self.system, self.user, self.rules.prompt_version)
 
     def extract(self, text: str) -> Extraction:
         return find_answer(self.rules.answer, text, self.choices)
+
+    def judge_question(self) -> JudgeQuestion:
+        return JudgeQuestion(self.question, "" if self.target is None else "\n".join(texts(self.target)), self.rubric)
 
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
         judge = self.rules.judge
@@ -66,6 +76,8 @@ class DefinedTask:
             loose = judge.by is By.INSTRUCTIONS_LOOSE
             verdict = await judge_instructions(code, self.target, executor, limits, loose=loose, cpu_s=judge.cpu_s)
             return with_share(verdict) if judge.by is By.INSTRUCTIONS_SHARE else verdict
+        if judge.by is By.MODEL:
+            raise ProblemError("a model judges this benchmark, and the run names none; queue it again")
         if judge.by in CODE:
             own = {} if judge.cpu_s is None else {"cpu_s": judge.cpu_s}
             return await self._judge_program(code, executor, limits.model_copy(update=own))

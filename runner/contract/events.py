@@ -93,6 +93,16 @@ class CallFacts(Message):
     replayed: bool = False
 
 
+class Judgement(CallFacts):
+    """A call that asked the judge about an answer: its text, and what it makes the answer worth."""
+
+    model: str = ""
+    text: str = ""
+    worth: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+    """None if the verdict cannot be read."""
+    trouble: str = ""
+
+
 class ItemResult(Message):
     benchmark: str
     problem_id: str
@@ -114,6 +124,9 @@ class ItemResult(Message):
     exit: str = ""
     fragile: bool = False
     calls: list[CallFacts] = []
+    judgements: list[Judgement] = []
+    """Set if a model judged the answer. Their tokens are not those of the measured model."""
+    judge_prompt: str = ""
     repeat: RepeatFacts | None = None
     """Set in a run of kind `command`."""
 

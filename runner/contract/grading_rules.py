@@ -2,11 +2,12 @@
 file; the runner applies them."""
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from runner.contract.message import Message
+from runner.contract.model_judge import ModelJudge
 from runner.contract.patterns import BadPattern, compiled
 
 DEFINED = "defined"
@@ -62,6 +63,7 @@ class By(StrEnum):
     VALUE = "value"  #: as a Python expression, it has the value of the target
     STDIN = "stdin"  #: as a program, it gives the expected output for each input
     ASSERTIONS = "assertions"  #: as a program, it satisfies the target's assertions
+    MODEL = "model"  #: a model says so, by a rubric
 
 
 CODE = frozenset({By.STDIN, By.ASSERTIONS})
@@ -88,6 +90,8 @@ class JudgeRule(Message):
     """Whether the tolerance is a share of the target."""
     cpu_s: Annotated[float, Field(gt=0, le=600)] | None = None
     """CPU seconds for one test of a program or one comparison, if not the usual limit."""
+    grader: ModelJudge | None = None
+    """The model that judges, if one does."""
 
     @field_validator("pattern")
     @classmethod
@@ -104,7 +108,14 @@ class JudgeRule(Message):
             raise ValueError(f"`by: {self.by}` compares no texts, so it takes no `ignore`")
         if self.cpu_s is not None and self.by not in EXECUTED:
             raise ValueError(f"only what is judged in the sandbox takes `cpu_s`: {', '.join(sorted(EXECUTED))}")
+        if (self.grader is not None) != (self.by is By.MODEL):
+            raise ValueError("`by: model` needs `model` and `rubric`, and only it takes them")
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_later_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Digests cover this form: a field that was added later is left out while it is unset, so that they stay valid."""
+        return {name: value for name, value in handler(self).items() if name != "grader" or value is not None}
 
 
 class GradingRules(Message):

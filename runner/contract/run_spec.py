@@ -24,6 +24,14 @@ def call_key(benchmark: str, problem_id: str, sample_index: int, turn: int = 0) 
     return quote(f"{benchmark}/{problem_id}/{sample_index}/{turn}", safe=_KEY_SAFE)
 
 
+JUDGE_TURN = "judge-"
+
+
+def judge_key(benchmark: str, problem_id: str, sample_index: int, number: int) -> str:
+    """Returns the key of a call that asks the judge about an item's answer; `number` counts from 0."""
+    return f"{call_key(benchmark, problem_id, sample_index).removesuffix('/0')}/{JUDGE_TURN}{number}"
+
+
 class ErrorScope(StrEnum):
     """Which calls an error of a model call affects; the gateway sends it with the error, in `details.scope`."""
 
@@ -123,6 +131,8 @@ class BenchmarkSpec(Message):
     """Whether answers are also judged by the official checker's rules, if that takes a second execution."""
     rules: GradingRules | None = None
     """How answers are found and judged, if a file describes the benchmark."""
+    judge_model: ModelSpec | None = None
+    """The model that judges the answers, if one does."""
 
     def items(self, samples_per_problem: int) -> Iterator[tuple[str, int]]:
         """Yields problem id and sample index of every item, in order."""

@@ -6,12 +6,13 @@ that item's outcome and never ends the run; errors that end a run are raised as 
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from runner.benchmarks.adapter import Adapter, Task, adapter_for
-from runner.contract.events import CallFacts, FailureReason, ItemResult, Outcome
-from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits, GivenAnswer, RunKind, RunSpec, call_key
+from runner.benchmarks.defined import DefinedTask
+from runner.contract.events import FailureReason, ItemResult, Outcome
+from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits, GivenAnswer, ItemKey, RunKind, RunSpec, call_key
 from runner.errors import (
     BudgetExhausted,
     CallsEnded,
@@ -22,8 +23,10 @@ from runner.errors import (
     RunFailed,
 )
 from runner.grading.verdict import Verdict
+from runner.items.asking import Asker
+from runner.items.call_facts import call_facts
+from runner.items.judging import JudgedByModel, Judging
 from runner.items.problems import Problems
-from runner.items.refusals import Refusals
 from runner.llm.calls import Calls
 from runner.llm.client import Completion, Finish
 from runner.log import Log
@@ -41,6 +44,10 @@ class Item:
     adapter: Adapter
     problem_id: str
     sample_index: int
+
+    @property
+    def key(self) -> ItemKey:
+        return ItemKey(benchmark=self.benchmark, problem_id=self.problem_id, sample_index=self.sample_index)
 
     @property
     def call_key(self) -> str:
@@ -63,7 +70,8 @@ def items_of(spec: RunSpec) -> list[Item]:
 
 
 class Work:
-    """Processes items; `run` returns how many it finished."""
+    """Processes items; `run` returns how many it finished. `judges` are the calls to the model that judges a benchmark, by
+    the benchmark's name."""
 
     def __init__(
         self,
@@ -74,22 +82,33 @@ class Work:
         calls: Calls,
         executor: Executor,
         log: Log,
+        judges: Mapping[str, Calls] | None = None,
     ) -> None:
         self._spec, self._items, self._log = spec, items, log
-        self._reporter, self._problems, self._calls, self._executor = reporter, problems, calls, executor
+        self._reporter, self._problems, self._executor = reporter, problems, executor
+        self._model = Asker(calls, len(items), measured_before=bool(spec.finished))
+        judge_askers = {
+            name: Asker(of_judge, sum(item.benchmark == name for item in items), measured_before=bool(spec.finished))
+            for name, of_judge in (judges or {}).items()
+        }
+        self._judges = {
+            part.name: Judging(part.rules.judge.grader, judge_askers[part.name])
+            for part in spec.benchmarks
+            if part.name in judge_askers and part.rules is not None and part.rules.judge.grader is not None
+        }
+        self._askers = [self._model, *judge_askers.values()]
         self._judging = asyncio.Semaphore(spec.sandbox_slots)
         self._left = Counter((item.benchmark, item.problem_id) for item in items)
         self._limits = {benchmark.name: _limits(spec, benchmark) for benchmark in spec.benchmarks}
         self._end: RunFailed | None = None
-        self._refusals = Refusals(len(items), measured_before=bool(spec.finished))
-        self._refused: ProviderFailed | None = None
         self._unreadable = 0
         self.finished = 0
 
     async def run(self) -> int:
         """Raises `RunFailed` if the run ends early; items in progress are finished and reported first."""
         queue = iter(self._items)
-        workers = min(self._spec.concurrency + 2 * self._spec.sandbox_slots, max(len(self._items), 1))
+        waiting = self._spec.concurrency * (2 if self._judges else 1)
+        workers = min(waiting + 2 * self._spec.sandbox_slots, max(len(self._items), 1))
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._worker(queue))
@@ -140,9 +159,6 @@ class Work:
                 self._unreadable += 1
                 return _without_answer(item, Outcome.INFRA_ERROR, str(error))
             except ProviderFailed as error:
-                if self._refusals.refused(error):
-                    self._refused = error
-                    self._calls.hold()
                 return _without_answer(item, Outcome.PROVIDER_ERROR, str(error))
             except GatewayAway as error:
                 return _without_answer(item, Outcome.INFRA_ERROR, f"the gateway did not answer: {error}")
@@ -156,21 +172,18 @@ class Work:
         if self._spec.kind == RunKind.GRADE:
             return await self._grade(item)
         prompt = (await self._task(item)).prompt()
-        completion = await self._calls.ask(prompt, item.call_key)
-        self._refusals.answered()
-        self._refused = None
-        self._calls.go_on()
+        completion = await self._model.ask(prompt, item.call_key)
         async with self._judging:
             task = await self._task(item)
             extraction = await search(task.extract, completion.text)
             verdict = await self._verdict(item, task, completion, extraction)
             del task
+        result = _judged(item, completion.text, extraction, await self._by_model(item, extraction, verdict))
         question = {"prompt": cut(prompt.text, ANSWER_CHARS), "prompt_version": prompt.version}
-        result = _judged(item, completion.text, extraction, verdict)
-        return result.model_copy(update={**question, "calls": [_facts(completion, item.call_key)]})
+        return result.model_copy(update={**question, "calls": [call_facts(completion, item.call_key)]})
 
     async def _grade(self, item: Item) -> ItemResult:
-        """Judges a stored answer: the same way, without a call."""
+        """Judges a stored answer: the same way, without a call to the model that gave it."""
         async with self._judging:
             task = await self._task(item)
             stored = self._problems.given(item.benchmark, item.problem_id, item.sample_index)
@@ -179,29 +192,43 @@ class Work:
             if stored.code is None:
                 extraction = await search(task.extract, text)
             verdict = await self._verdict(item, task, Completion(text, finish=_finish(stored)), extraction)
-        return _judged(item, text, extraction, verdict)
+            version = task.prompt().version if item.benchmark in self._judges else ""
+        result = _judged(item, text, extraction, await self._by_model(item, extraction, verdict))
+        return result.model_copy(update={"prompt_version": version})
 
-    async def _verdict(self, item: Item, task: Task, completion: Completion, extraction: Extraction) -> Verdict:
+    async def _verdict(self, item: Item, task: Task, completion: Completion, extraction: Extraction) -> Verdict | None:
+        """None if a model is to judge the answer, which happens outside the limit on executions."""
         outcome = unjudged(completion, extraction.code, extraction.complete)
         if extraction.code is None or outcome is not None:
             outcome = outcome or Outcome.NO_ANSWER
             return Verdict(outcome, WHY[outcome])
+        if item.benchmark in self._judges:
+            return None
         return await task.judge(extraction.code, self._executor, self._limits[item.benchmark])
+
+    async def _by_model(self, item: Item, extraction: Extraction, verdict: Verdict | None) -> Verdict | JudgedByModel:
+        if verdict is not None:
+            return verdict
+        task = await self._task(item)
+        assert isinstance(task, DefinedTask)
+        return await self._judges[item.benchmark].verdict(item.key, task, extraction.code or "")
 
     async def _task(self, item: Item) -> Task:
         """Returns the task, parsed again each time: with its tests it is large, and calls take minutes."""
         return item.adapter(await self._problems.get(item.benchmark, item.problem_id))
 
     def _look_at_refusals(self) -> None:
-        """Ends the run if the provider refuses every call: refusals arrive before answers, so calls under way must end
-        first."""
-        if self._refused is not None and not self._calls.in_flight:
-            self._end_with(FailureReason.PROVIDER_ERROR, f"the provider refuses every call: {self._refused}")
+        """Ends the run if a provider refuses every call."""
+        for asker in self._askers:
+            if (error := asker.refused) is not None:
+                whose = "provider" if asker is self._model else "judge's provider"
+                self._end_with(FailureReason.PROVIDER_ERROR, f"the {whose} refuses every call: {error}")
 
     def _end_with(self, reason: FailureReason, message: str) -> None:
         """Ends the run early. Waits for calls at the provider; queued calls are not made."""
         self._end = self._end or RunFailed(reason, message)
-        self._calls.end()
+        for asker in self._askers:
+            asker.end()
 
 
 WHY = {
@@ -228,7 +255,8 @@ def _finish(answer: GivenAnswer) -> Finish:
     return Finish(answer.finish) if answer.finish in set(Finish) else Finish.OTHER
 
 
-def _judged(item: Item, text: str, extraction: Extraction, verdict: Verdict) -> ItemResult:
+def _judged(item: Item, text: str, extraction: Extraction, judged: Verdict | JudgedByModel) -> ItemResult:
+    verdict, by_model = (judged, None) if isinstance(judged, Verdict) else (judged.verdict, judged)
     return ItemResult(
         benchmark=item.benchmark,
         problem_id=item.problem_id,
@@ -246,6 +274,8 @@ def _judged(item: Item, text: str, extraction: Extraction, verdict: Verdict) -> 
         usage=verdict.usage,
         exit=verdict.exit,
         fragile=verdict.fragile,
+        judgements=by_model.judgements if by_model else [],
+        judge_prompt=by_model.prompt if by_model else "",
     )
 
 
@@ -257,24 +287,6 @@ def _without_answer(item: Item, outcome: Outcome, detail: str) -> ItemResult:
         outcome=outcome,
         detail=excerpt(detail),
     )
-
-
-def _facts(completion: Completion, call_key: str) -> CallFacts:
-    return CallFacts(
-        call_key=call_key,
-        input_tokens=_count(completion.input_tokens),
-        output_tokens=_count(completion.output_tokens),
-        reasoning_tokens=_count(completion.reasoning_tokens),
-        cached_tokens=_count(completion.cached_tokens),
-        latency_s=max(completion.latency_s, 0.0),
-        finish_reason=completion.finish.value,
-        replayed=completion.replayed,
-    )
-
-
-def _count(tokens: int) -> int:
-    """Bounds a token count: a provider may report any number, the contract allows a range."""
-    return min(max(tokens, 0), (1 << 53) - 1)
 
 
 def _limits(spec: RunSpec, benchmark: BenchmarkSpec) -> ExecutionLimits:

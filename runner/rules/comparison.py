@@ -34,7 +34,7 @@ def is_right(rule: JudgeRule, answer: str, target: Any) -> bool:
         case By.JSON:
             return _same_json(answer, target)
         case _:
-            raise ValueError(f"{rule.by} judges in the sandbox")
+            raise ValueError(f"{rule.by} judges elsewhere: in the sandbox, or by a model")
 
 
 def texts(target: Any) -> Sequence[str]:

@@ -221,7 +221,8 @@ async def _repeat_output(db: Database, run_id: str) -> AsyncIterator[bytes]:
 
 
 def _about(run: ContainerRun, model: LlmModel | None) -> dict[str, Any]:
-    facts = _facts(run, {"task"}) | {"cost_usd": ModelCost(run.cost_usd, run.unpriced_calls).usd}
+    unused = set() if run.judge_cost_usd else {"judge_cost_usd"}  # as in archives of earlier versions
+    facts = _facts(run, {"task"} | unused) | {"cost_usd": ModelCost(run.cost_usd, run.unpriced_calls).usd}
     facts["fruitless"] = facts.pop("attempts_without_progress")  # the column's former name, as in earlier archives
     return {"run": facts, "model": None if model is None else _facts(model), "plan": plan_rows(run.task)}
 

@@ -144,6 +144,7 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
             ("Provider", run["provider"]),
             ("Budget", run["budget_usd"] and money(run["budget_usd"])),
             ("Answers", "reuses answers of other runs" if run["reuse_answers"] else None),
+            ("Judge", _judges(run)),
             ("Cost", f"{cost_of(run)}, {run['input_tokens']} tokens in, {run['output_tokens']} out"),
             ("Created", f"{_at(run['created_at'])} ({run['trigger_type']})"),
             ("Started", run["started_at"] and _at(run["started_at"])),
@@ -153,6 +154,12 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
         )
     )
     return Group(head, "", attempts_table(run["attempts"])) if run["attempts"] else head
+
+
+def _judges(run: Run) -> str | None:
+    """The models that judge answers, and their part of the cost."""
+    slugs = dict.fromkeys(clean(part["judge"]) for part in run.get("plan", ()) if part.get("judge"))
+    return f"{', '.join(slugs)}, {money(run['judge_cost_usd'])} of the cost" if slugs else None
 
 
 def _score_name(score: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ def admit(
     context: RunContext, provider: str, wire: Wire, headers: Mapping[str, str], body: Message, body_bytes: int
 ) -> Call:
     """Build the call from a request. Header names are in lower case."""
+    context = context.asking(headers.get(CALL_KEY_HEADER, ""))
     if provider != context.provider:
         raise GatewayError(403, Code.FORBIDDEN, f"this run may only call provider {context.provider}, not {provider}")
     if context.no_key is not None:

@@ -102,13 +102,20 @@ class DatabaseLedger:
                 return  # an earlier write succeeded, but its confirmation was lost
             calls.remove_flight(connection, run_id, call_key)
             if settlement.cost_nusd:
-                spending_queries.charge(connection, run_id, cost_usd)
+                spending_queries.charge(connection, run_id, call_key, cost_usd)
             unpriced = 0 if settlement.priced else 1
             if unpriced:
                 spending_queries.count_unpriced(connection, run_id)
             tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
             spending_queries.book(
-                connection, run_id, self._clock.now(), calls=1, settled_usd=cost_usd, unpriced_calls=unpriced, **tokens
+                connection,
+                run_id,
+                call_key,
+                self._clock.now(),
+                calls=1,
+                settled_usd=cost_usd,
+                unpriced_calls=unpriced,
+                **tokens,
             )
 
         await self._write(work)
@@ -169,6 +176,7 @@ class DatabaseLedger:
             "error": None,
             "payer": opening.payer.kind.value,
             "payer_name": opening.payer.name,
+            "judge_model_id": opening.judge_model_id,
         }
         if state is None:
             reserved |= {"provider": opening.provider, "model": opening.model, "created_at": self._clock.now()}
@@ -198,6 +206,7 @@ class DatabaseLedger:
             "question_key": opening.question_key,
             "source": Source.CACHED,
             "payer": NOBODY,
+            "judge_model_id": opening.judge_model_id,
             "from_run": reusable.run_id,
             "from_key": reusable.call_key,
         }

@@ -42,6 +42,7 @@ class Opening:
 
     `sent`: the call goes out as soon as it is opened, so no separate `sent` is needed. `attempt`: open only if this is still
     the run's current attempt. `question_key`: the same for all runs that ask the same question of the same server.
+    `judge_model_id`: the model asked, if it judges the run's answers; its spending is booked under its own name.
     """
 
     run_id: str
@@ -57,6 +58,7 @@ class Opening:
     attempt: int | None = None
     question_key: str | None = None
     reuse_since: datetime | None = None
+    judge_model_id: int | None = None
 
 
 @dataclass(frozen=True)

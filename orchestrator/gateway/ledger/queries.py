@@ -66,7 +66,7 @@ _CALLER = (
         _MODELS.c.prices_entered_at,
     )
     .join_from(_ATTEMPTS, _RUNS, and_(_RUNS.c.id == _ATTEMPTS.c.run_id, _RUNS.c.attempt == _ATTEMPTS.c.number))
-    .join(_MODELS, _MODELS.c.id == _RUNS.c.model_id)
+    .join(_MODELS, _MODELS.c.id == _RUNS.c.model_id, isouter=True)
     .where(_ATTEMPTS.c.token_hash == bindparam("digest"), _RUNS.c.status == RUNNING)
 )
 _LOOK = Prepared(
@@ -137,7 +137,8 @@ class LedgerRow:
 
 
 def caller(session: Session, token_digest: str) -> Any:
-    """What the gateway needs of the running run whose current attempt has this token, or None."""
+    """What the gateway needs of the running run whose current attempt has this token, or None. The model's columns are null
+    if the run has no model."""
     return session.connection().execute(_CALLER, {"digest": token_digest}).first()
 
 

@@ -39,7 +39,8 @@ def spending(session: Session, *, since: str, by_day: bool) -> Sequence[Any]:
 
 def past_runs(session: Session, model_id: int, limit: int = 200) -> Sequence[Any]:
     """Completed runs of a model, newest first, with the columns a quote needs."""
-    columns = ("benchmarks", "items_done", "concurrency", "input_tokens", "output_tokens", "started_at", "completed_at")
+    tokens = ("input_tokens", "output_tokens")
+    columns = ("benchmarks", "items_done", "concurrency", *tokens, "judge_cost_usd", "started_at", "completed_at")
     query = sa_select(*(_RUNS.c[name] for name in columns)).where(
         workspace_filter(session, _RUNS),
         _RUNS.c.model_id == model_id,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func, insert, update
+from sqlalchemy import Connection, and_, bindparam, case, func, insert, update
 from sqlalchemy import select as sa_select
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -35,12 +35,21 @@ _ZERO_SUMS: dict[str, float] = {
 """A day's sums, all zero, by column name."""
 
 
+_JUDGE = (
+    sa_select(_CALLS.c.judge_model_id)
+    .where(_CALLS.c.run_id == bindparam("of_run"), _CALLS.c.call_key == bindparam("of_key"))
+    .scalar_subquery()
+)
+"""The judge that a call asks; null if it asks the run's own model."""
+
+
 def _book_day(dialect: Any) -> Any:
     names = tuple(_ZERO_SUMS)
-    of_run = {
-        name: sa_select(_RUNS.c[name]).where(_RUNS.c.id == bindparam("of_run")).scalar_subquery()
+    workspace, own_model = (
+        sa_select(_RUNS.c[name]).where(_RUNS.c.id == bindparam("of_run")).scalar_subquery()
         for name in ("workspace_id", "model_id")
-    }
+    )
+    of_run = {"workspace_id": workspace, "model_id": func.coalesce(_JUDGE, own_model)}
     statement = dialect.insert(_DAYS).values(day=bindparam("day"), **of_run, **{name: bindparam(name) for name in names})
     sums = {name: _DAYS.c[name] + statement.excluded[name] for name in names}
     return statement.on_conflict_do_update(index_elements=["day", "workspace_id", "model_id"], set_=sums)
@@ -61,7 +70,12 @@ _BOOK_DAY = Prepared({"sqlite": _book_day(sqlite), "postgresql": _book_day(postg
 _BOOK_USER = Prepared({"sqlite": _book_user(sqlite), "postgresql": _book_user(postgresql)})
 _ADD_LOSS = insert(_LOST)
 _CHARGE = Prepared(
-    update(_RUNS).where(_RUNS.c.id == bindparam("of_run")).values(cost_usd=_RUNS.c.cost_usd + bindparam("more_usd"))
+    update(_RUNS)
+    .where(_RUNS.c.id == bindparam("of_run"))
+    .values(
+        cost_usd=_RUNS.c.cost_usd + bindparam("more_usd"),
+        judge_cost_usd=_RUNS.c.judge_cost_usd + case((_JUDGE.is_(None), 0.0), else_=bindparam("more_usd")),
+    )
 )
 _UNPRICED = Prepared(
     update(_RUNS).where(_RUNS.c.id == bindparam("of_run")).values(unpriced_calls=_RUNS.c.unpriced_calls + 1)
@@ -103,9 +117,9 @@ class Money:
     lost_sends: int
 
 
-def charge(connection: Connection, run_id: str, cost_usd: float) -> None:
-    """Add to the run's displayed cost."""
-    _CHARGE.run(connection, {"of_run": run_id, "more_usd": cost_usd})
+def charge(connection: Connection, run_id: str, call_key: str, cost_usd: float) -> None:
+    """Add the cost of a call to the run's displayed cost."""
+    _CHARGE.run(connection, {"of_run": run_id, "of_key": call_key, "more_usd": cost_usd})
 
 
 def count_unpriced(connection: Connection, run_id: str) -> None:
@@ -115,15 +129,15 @@ def count_unpriced(connection: Connection, run_id: str) -> None:
 
 def record_loss(connection: Connection, run_id: str, call_key: str, worst_usd: float, reason: str, now: datetime) -> None:
     """Record that the last try of a call may have been billed."""
-    book(connection, run_id, now, lost_usd=worst_usd, lost_sends=1)
+    book(connection, run_id, call_key, now, lost_usd=worst_usd, lost_sends=1)
     values = {"run_id": run_id, "call_key": call_key, "worst_usd": worst_usd, "reason": reason[:2000], "at": now}
     connection.execute(_ADD_LOSS, values)
 
 
-def book(connection: Connection, run_id: str, now: datetime, **sums: float) -> None:
-    """Add to the day's sums, by column name, and to those of the run's user."""
+def book(connection: Connection, run_id: str, call_key: str, now: datetime, **sums: float) -> None:
+    """Add to the day's sums of the model asked, by column name, and to those of the run's user."""
     day = now.date().isoformat()
-    _BOOK_DAY.run(connection, {**_ZERO_SUMS, **sums, "of_run": run_id, "day": day})
+    _BOOK_DAY.run(connection, {**_ZERO_SUMS, **sums, "of_run": run_id, "of_key": call_key, "day": day})
     settled, lost = sums.get("settled_usd", 0.0), sums.get("lost_usd", 0.0)
     if settled or lost:
         _BOOK_USER.run(connection, {"of_run": run_id, "day": day, "settled_usd": settled, "lost_usd": lost})

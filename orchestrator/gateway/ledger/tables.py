@@ -100,3 +100,5 @@ class GatewayCall(SQLModel, table=True):
     payer_name: str = Field(default="", max_length=200, sa_column_kwargs={"server_default": ""})
     priced: bool = Field(default=True, sa_column_kwargs={"server_default": true()})
     """False if the model had no price, so that the call's cost is unknown."""
+    judge_model_id: int | None = None
+    """The model that judges the run's answers, if this call asks it; None if it asks the measured model."""

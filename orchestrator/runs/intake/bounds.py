@@ -18,7 +18,7 @@ from sqlmodel import Session
 from orchestrator.runs import item_queries
 from orchestrator.runs.tables import ItemRow
 from runner.contract.commands import RepeatFacts
-from runner.contract.events import ItemResult, Outcome, TestResult
+from runner.contract.events import ItemResult, Judgement, Outcome, TestResult
 from runner.contract.harness import MAX_ID_CHARS, MAX_TEXT_CHARS
 
 TEXT_CHARS = 1_100_000
@@ -29,6 +29,7 @@ DETAIL_CHARS = 4_000
 NAME_CHARS = 400
 MAX_TESTS = 10_000
 MAX_CALLS = 100
+MAX_JUDGEMENTS = 20
 FACT_CHARS = 2_000
 MAX_FACTS = 50
 CUT = "\n[... cut ...]"
@@ -61,6 +62,8 @@ def bounded_item(item: ItemResult) -> ItemResult:
         "prompt": clip(item.prompt, TEXT_CHARS),
         "answer": clip(item.answer, TEXT_CHARS),
         "code": None if item.code is None else clip(item.code, TEXT_CHARS),
+        "judge_prompt": clip(item.judge_prompt, TEXT_CHARS),
+        "judgements": [_bounded_judgement(judgement) for judgement in item.judgements[:MAX_JUDGEMENTS]],
         "prompt_version": clip(item.prompt_version, NAME_CHARS),
         "extraction_rule": clip(item.extraction_rule, NAME_CHARS),
         "exit": clip(item.exit, NAME_CHARS),
@@ -113,6 +116,11 @@ def stored_item(data: Mapping[str, Any], outcome: str) -> ItemResult:
     named = {"benchmark": str(data.get("benchmark", "")), "problem_id": str(data.get("problem_id", ""))}
     detail = f"The stored result is damaged. {str(data.get('detail') or '')[:DETAIL_CHARS]}".strip()
     return ItemResult.model_validate({**values, **named, "outcome": Outcome(outcome), "detail": detail})
+
+
+def _bounded_judgement(judgement: Judgement) -> Judgement:
+    names = {name: clip(getattr(judgement, name), NAME_CHARS) for name in ("call_key", "finish_reason", "model", "trouble")}
+    return judgement.model_copy(update={**names, "text": clip(judgement.text, 10 * EXCERPT_CHARS)})
 
 
 def _bounded_test(test: TestResult) -> TestResult:

@@ -106,6 +106,7 @@ def runner_router(deps: RunnerDeps) -> Router:
             patience_s=deps.settings.runner_patience_s,
             sandbox_level=deps.settings.least_sandbox_level,
             task=claimed.task,
+            judges=claimed.judges,
         )
         return ClaimedRun(spec=spec)
 

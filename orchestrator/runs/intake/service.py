@@ -6,8 +6,8 @@ gap is not accepted; every acknowledged event is committed. Nothing here talks t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,6 +31,7 @@ from orchestrator.runs.intake.bounds import (
     unplanned_item_problem,
 )
 from orchestrator.runs.intake.eval_sink import EvalEvent, EvalEventSink
+from orchestrator.runs.judges import judge_models
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
 from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.plan import PositionCache
@@ -57,7 +58,7 @@ from runner.contract.events import (
     StageEvent,
 )
 from runner.contract.harness import MAX_HARNESS_ITEMS
-from runner.contract.run_spec import EVAL_KINDS, RunKind, call_key
+from runner.contract.run_spec import EVAL_KINDS, RunKind, call_key, judge_key
 
 MAX_LOG_CHARS = 4000
 
@@ -74,6 +75,7 @@ class Claim:
     model: LlmModel | None
     finished: list[tuple[str, str, int]]
     task: EvalTask | None = None
+    judges: Mapping[int, LlmModel] = field(default_factory=dict)
 
 
 class Superseded(Conflict):
@@ -127,7 +129,7 @@ class Intake:
         task = self._evals.task(session, run) if self._evals and run.kind in EVAL_KINDS else None
         model = model_queries.get(session, run.model_id)
         finished = item_queries.keys(session, run.id) if run.items_done else []
-        return Claim(run, row, model, finished, task)
+        return Claim(run, row, model, finished, task, judge_models(session, run.task.benchmarks))
 
     async def events(self, attempt: Attempt, batch: EventBatch) -> EventAck:
         if batch.attempt != attempt.number:
@@ -200,7 +202,7 @@ class _Context:
         self._attempt = attempt
         self._now = now
         self._positions = positions
-        self._has_call = has_call if run.kind == RunKind.BENCHMARK else None
+        self._has_call = has_call
         self._evals = evals if run.kind in EVAL_KINDS else None
         self._takers: dict[type[Any], Callable[[Any], None]] = {
             StageEvent: self._stage,
@@ -248,8 +250,10 @@ class _Context:
         item = bounded_item(event.item)
         key = (item.benchmark, item.problem_id, item.sample_index)
         position = self._next_position(item) if self._run.kind == RunKind.HARNESS else self._planned_position(key)
-        if (item.outcome is Outcome.PASSED or item.score) and not self._was_asked(call_key(*key)):
-            raise Invalid(f"item {call_key(*key)} cannot have passed: the model was not asked about it through the gateway")
+        if (item.outcome is Outcome.PASSED or item.score) and (missing := self._not_asked(key)):
+            raise Invalid(
+                f"item {call_key(*key)} cannot have passed: the {missing} was not asked about it through the gateway"
+            )
         row = _item_row(self._run.id, self._attempt.number, position, item, self._now)
         if not item_queries.insert_new(self._session, row):
             return
@@ -271,7 +275,7 @@ class _Context:
         self._append(event, data)
 
     def _planned_position(self, key: tuple[str, str, int]) -> int:
-        positions = self._positions.of(self._run)
+        positions = self._positions.of(self._run).positions
         if key not in positions:
             raise Invalid(f"item {'/'.join(map(str, key))} is not part of run {self._run.id}")
         return positions[key]
@@ -289,6 +293,16 @@ class _Context:
             raise Invalid(f"run {self._run.id} of kind {self._run.kind} has a plan: its number of items is known")
         self._run.items_total = max(self._run.items_done, min(event.total, MAX_HARNESS_ITEMS))
         self._append(event, {"total": self._run.items_total})
+
+    def _not_asked(self, key: tuple[str, str, int]) -> str | None:
+        """Who must have been asked about an item and was not: the model, or the model that judges."""
+        if self._run.kind == RunKind.BENCHMARK and not self._was_asked(call_key(*key)):
+            return "model"
+        if self._run.kind not in (RunKind.BENCHMARK, RunKind.GRADE):
+            return None
+        _, samples = self._positions.of(self._run).judges.get(key[0], (0, 0))
+        judged = not samples or any(self._was_asked(judge_key(*key, number)) for number in range(samples))
+        return None if judged else "judge"
 
     def _was_asked(self, key: str) -> bool:
         return self._has_call is None or self._has_call(self._session, self._run.id, key)

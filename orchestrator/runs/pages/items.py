@@ -43,7 +43,10 @@ async def show_item(
     def read(session: Session) -> tuple[ItemPage, ItemRow, str, tuple[int | None, int | None]]:
         row = _row(session, run_id, position)
         item = stored_item(row.data, row.outcome)
-        calls = {row.call_key: row for row in page_queries.calls(session, run_id, [call.call_key for call in item.calls])}
+        calls = {
+            row.call_key: row
+            for row in page_queries.calls(session, run_id, [call.call_key for call in (*item.calls, *item.judgements)])
+        }
         beside = page_queries.neighbours(session, run_id, position, filter_outcome or None)
         return item_page(item, calls, test), row, name_of_model(session, run) or "", beside
 

@@ -9,13 +9,13 @@ from typing import Any
 from orchestrator.dashboard.diff import DiffLine, diff
 from orchestrator.dashboard.highlight import highlight
 from orchestrator.dashboard.texts import visible
-from runner.contract.events import ItemResult, Outcome, TestResult
+from runner.contract.events import CallFacts, ItemResult, Outcome, TestResult
 
 TEXT_CHARS = 20_000
 TEST_CHARS = 4_000
 TESTS_ON_A_PAGE = 10
 PASSED_SHOWN = 500
-TEXTS = ("prompt", "answer", "code")
+TEXTS = ("prompt", "answer", "code", "judge_prompt")
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,17 @@ class CallView:
 
 
 @dataclass(frozen=True)
+class JudgementView:
+    """What a model that judges said about the answer."""
+
+    model: str
+    text: Excerpt
+    worth: float | None
+    trouble: str
+    call: CallView
+
+
+@dataclass(frozen=True)
 class ItemPage:
     item: ItemResult
     prompt: Excerpt
@@ -79,6 +90,8 @@ class ItemPage:
     passed_count: int
     slowest: TestView | None
     calls: list[CallView]
+    judgements: list[JudgementView]
+    judge_prompt: Excerpt
 
 
 def item_page(item: ItemResult, ledger: Mapping[str, Any], start: int = 0) -> ItemPage:
@@ -101,7 +114,12 @@ def item_page(item: ItemResult, ledger: Mapping[str, Any], start: int = 0) -> It
         passed=[_test(test) for test in passed[:PASSED_SHOWN]],
         passed_count=len(passed),
         slowest=None if slowest is None else _test(slowest),
-        calls=_calls(item, ledger),
+        calls=[_call(call, ledger) for call in item.calls],
+        judgements=[
+            JudgementView(said.model, excerpt(said.text, TEST_CHARS), said.worth, said.trouble, _call(said, ledger))
+            for said in item.judgements
+        ],
+        judge_prompt=excerpt(item.judge_prompt, TEXT_CHARS),
     )
 
 
@@ -131,27 +149,22 @@ def _maybe(text: str | None) -> Excerpt | None:
     return None if text is None else excerpt(text, TEST_CHARS)
 
 
-def _calls(item: ItemResult, ledger: Mapping[str, Any]) -> list[CallView]:
-    calls = []
-    for call in item.calls:
-        row = ledger.get(call.call_key)
-        calls.append(
-            CallView(
-                key=call.call_key,
-                input_tokens=call.input_tokens,
-                output_tokens=call.output_tokens,
-                reasoning_tokens=call.reasoning_tokens,
-                cached_tokens=call.cached_tokens,
-                latency_s=call.latency_s,
-                finish_reason=call.finish_reason,
-                replayed=call.replayed,
-                state=row.state if row else None,
-                cost_usd=row.cost_usd if row and row.priced else None,
-                tries=row.tries if row else None,
-                queue_s=row.queue_s if row else None,
-                provider_s=row.provider_s if row else None,
-                error=row.error if row else None,
-                payer=f"{row.payer} {row.payer_name}".strip() if row else None,
-            )
-        )
-    return calls
+def _call(call: CallFacts, ledger: Mapping[str, Any]) -> CallView:
+    row = ledger.get(call.call_key)
+    return CallView(
+        key=call.call_key,
+        input_tokens=call.input_tokens,
+        output_tokens=call.output_tokens,
+        reasoning_tokens=call.reasoning_tokens,
+        cached_tokens=call.cached_tokens,
+        latency_s=call.latency_s,
+        finish_reason=call.finish_reason,
+        replayed=call.replayed,
+        state=row.state if row else None,
+        cost_usd=row.cost_usd if row and row.priced else None,
+        tries=row.tries if row else None,
+        queue_s=row.queue_s if row else None,
+        provider_s=row.provider_s if row else None,
+        error=row.error if row else None,
+        payer=f"{row.payer} {row.payer_name}".strip() if row else None,
+    )

@@ -22,6 +22,7 @@ from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.workspaces import Actor, set_workspace, workspace_of
 from orchestrator.errors import Invalid
 from orchestrator.models import queries as model_queries
+from orchestrator.runs.judges import JudgeMissing
 from orchestrator.runs.queue import PriceUnknown
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
@@ -132,7 +133,7 @@ def fire(session: Session, model_id: int, now: datetime, delay: timedelta, launc
         if outcome is FireOutcome.FIRED and schedule_queries.fire(session, model_id, last.instant) is None:
             try:
                 run_id = launcher.start(session, schedule, now, delay)
-            except PriceUnknown as error:  # since the schedule was created, a price was removed or a limit set
+            except (PriceUnknown, JudgeMissing) as error:  # since the schedule was created, a price or model was removed
                 last.outcome, last.detail = FireOutcome.REFUSED.value, _capital(error.detail)
         if run_id is not None:
             last.run_id = run_id

@@ -93,7 +93,13 @@ def expected(body: Any) -> Any:
     if values.get("model") == STORED_ANSWERS and "model_id" in values:
         values["model_id"] = None
     if "problem_ids" in values and "selection" in values:
-        values["parity"] = True
+        values |= {"parity": True, "judge": None, "judge_model_id": None}
+    if {"reuse_answers", "known_cost_usd"} <= values.keys():  # a run
+        values["judge_cost_usd"] = 0.0
+    if "pooled_over" in values:  # a score
+        values["metric"] = "pass_rate"
+    if "lost_sends" in values and "call_key" in values:
+        values["judge"] = False
     if "uid" in values and values["data"]["kind"] == "command":  # an alert
         values["model_id"] = None
     return values

@@ -38,6 +38,12 @@ async def work_on(fake: FakeOrchestrator, executor_type: type[Executor] = Execut
     base = f"{fake.url}/runner/runs/{RUN_ID}"
     model = open_client(spec.model, spec.gateway_url, spec.run_token)
     calls = Calls(model, spec.concurrency, log, max_pause_s=0.05, patience_s=1.0)
+    judge_clients = {
+        part.name: open_client(part.judge_model, spec.gateway_url, spec.run_token)
+        for part in spec.benchmarks
+        if part.judge_model is not None
+    }
+    judges = {name: Calls(client, spec.concurrency, log) for name, client in judge_clients.items()}
     async with (
         asyncio.timeout(60),
         httpx.AsyncClient(trust_env=False) as client,
@@ -46,13 +52,14 @@ async def work_on(fake: FakeOrchestrator, executor_type: type[Executor] = Execut
     ):
         problems = Problems(client, f"{base}/problems", ((item.benchmark, item.problem_id) for item in items), log)
         fetching = asyncio.create_task(problems.fetch())
-        work = Work(spec, items, reporter, problems, calls, executor, log)
+        work = Work(spec, items, reporter, problems, calls, executor, log, judges)
         try:
             return await work.run()
         finally:
             fetching.cancel()
             await reporter.flush()
-            await model.close()
+            for client_of_model in (model, *judge_clients.values()):
+                await client_of_model.close()
             assert problems.held_bytes == 0 or work.finished < len(items)
 
 

@@ -173,10 +173,13 @@ def _show_check(out: Output, checked: Json) -> None:
         if problem["system"]:
             lines.append(f"[system] {clean(problem['system'], lines=True)[:SHOWN_CHARS]}")
         lines.append(clean(problem["prompt"], lines=True)[:SHOWN_CHARS])
-        lines.append(f"[target] {clean(problem['target'])[:SHOWN_CHARS]}")
+        if problem["target"] is not None:
+            lines.append(f"[target] {clean(problem['target'])[:SHOWN_CHARS]}")
+        if problem["judge_prompt"]:
+            lines.append(f"[judge is asked] {clean(problem['judge_prompt'], lines=True)[:SHOWN_CHARS]}")
         for trial in problem["trials"]:
-            verdict = "passes" if trial["passed"] else "fails"
-            taken = "nothing is taken as the answer" if trial["taken"] is None else f"taken: {clean(trial['taken'])[:100]}"
+            verdict = "is no verdict" if trial["kind"] == "unreadable" else "passes" if trial["passed"] else "fails"
+            taken = "nothing can be read in it" if trial["taken"] is None else f"taken: {clean(trial['taken'])[:100]}"
             lines.append(f"[{trial['kind']}] {clean(trial['answer'])[:200]!r} {verdict} ({taken})")
         lines.append("")
     out.warn_some([f"Left out: {clean(line)}" for line in checked["left_out"]], len(checked["left_out"]))

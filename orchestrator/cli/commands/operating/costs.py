@@ -28,6 +28,7 @@ def _source(call: Json) -> str:
 
 CALL_COLUMNS: Columns = {
     "Call": "call_key",
+    "Asked": lambda call: f"{call['model']} (judge)" if call["judge"] else call["model"],
     "State": "state",
     "Answer": _source,
     "Paid by": lambda call: f"{call['payer']} {call['payer_name']}".strip(),
