@@ -56,7 +56,10 @@ async def add_published_benchmark(page: Page, name: Annotated[str, PathParameter
     """Adds a benchmark of the catalogue; the page of datasets shows how far it is."""
     await asyncio.to_thread(catalogue_entry, name)
     context = page.context
-    await fetch_dataset(DatasetCreate(name=name), context.settings, context.dataset_jobs, context.benchmark_files)
+    slug = (await page.raw_form()).get("judge", "").strip()
+    judge = (await context.runs.find_model(slug)).slug if slug else None
+    body = DatasetCreate(name=name)
+    await fetch_dataset(body, context.settings, context.dataset_jobs, context.benchmark_files, judge)
     return page.go("/datasets")
 
 

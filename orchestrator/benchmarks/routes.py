@@ -15,6 +15,7 @@ from orchestrator.benchmarks.schemas import (
     BenchmarkCheck,
     BenchmarkDescription,
     BenchmarkOut,
+    CatalogueChoice,
     CatalogueEntry,
     UploadedFile,
 )
@@ -59,13 +60,16 @@ async def get_catalogue_entry(name: Name, context: Context) -> CatalogueEntry:
 
 
 @router.post("/catalogue/{name}", policy=Policy(OWNER), status_code=202)
-async def add_published_benchmark(name: Name, context: Context, response: Response) -> DatasetJobOut:
+async def add_published_benchmark(
+    name: Name, context: Context, response: Response, choice: CatalogueChoice | None = None
+) -> DatasetJobOut:
     """Add a published benchmark: its data are downloaded and built. `GET /api/datasets/{name}` tells how far it is."""
     await asyncio.to_thread(entry, name)
+    judge = (await context.runs.find_model(choice.judge)).slug if choice and choice.judge else None
+    body = DatasetCreate(name=name)
+    job = await fetch_dataset(body, context.settings, context.dataset_jobs, context.benchmark_files, judge)
     response.headers["location"] = f"/api/datasets/{name}"
-    return job_out(
-        await fetch_dataset(DatasetCreate(name=name), context.settings, context.dataset_jobs, context.benchmark_files)
-    )
+    return job_out(job)
 
 
 @router.get("/{name}", policy=Policy(READ))

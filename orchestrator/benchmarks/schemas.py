@@ -91,6 +91,12 @@ class BenchmarkCheck(Answer):
         )
 
 
+class CatalogueChoice(Body):
+    judge: Annotated[Text, Field(max_length=200)] | None = Field(
+        default=None, description="The slug of the model that judges, for a benchmark that a model judges."
+    )
+
+
 class CatalogueEntry(Answer):
     """A published benchmark that can be added by its name."""
 
@@ -103,6 +109,7 @@ class CatalogueEntry(Answer):
     gated: bool = Field(description="Whether the hub asks people to accept terms first; `HF_TOKEN` is needed then.")
     differs: str = Field(description="How scores are made differently from the authors' own.")
     described_by: Literal["file", "adapter"]
+    needs_judge: bool = Field(description="Whether a model judges its answers; `judge` must be given then.")
     revision: str | None = Field(description="The pinned commit of its data on the hub.")
     added: bool = Field(description="Whether a benchmark of this name is here.")
     text: str | None = Field(default=None, description="The file that describes it, if it is asked for alone.")
@@ -117,6 +124,7 @@ class CatalogueEntry(Answer):
             source=entry.source,
             **vars(entry.facts),
             described_by="adapter" if definition is None else "file",
+            needs_judge=definition is not None and definition.judge.grader is not None,
             revision=None if definition is None else definition.records.revision,
             added=added is not None,
             text=text,

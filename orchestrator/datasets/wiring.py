@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.alerts.webhooks import AllowedAddresses
 from orchestrator.benchmarks.hub_records import HubRecords
-from orchestrator.benchmarks.published.catalogue import published, refuse_choices
+from orchestrator.benchmarks.published.catalogue import chosen, refuse_choices
 from orchestrator.benchmarks.service import BenchmarkFiles
 from orchestrator.datasets.catalogue import SAMPLE, Catalogue
 from orchestrator.datasets.fetching import library
@@ -20,9 +20,16 @@ from orchestrator.outbound.addresses import AddressRule
 from orchestrator.settings import Settings
 
 
-async def fetch_dataset(body: DatasetCreate, settings: Settings, jobs: DatasetJobs, benchmark_files: BenchmarkFiles) -> Job:
-    definition = published(body.name)
-    if definition is not None and body.source is None:
+async def fetch_dataset(
+    body: DatasetCreate,
+    settings: Settings,
+    jobs: DatasetJobs,
+    benchmark_files: BenchmarkFiles,
+    judge_model: str | None = None,
+) -> Job:
+    """Adds the data of a known benchmark or of a source. `judge_model` is for a published benchmark that a model judges."""
+    definition = chosen(body.name, judge_model) if body.source is None else None
+    if definition is not None:
         refuse_choices(body.name, body.model_dump(exclude={"name"}))
         return jobs.start(body.name, lambda report: benchmark_files.build(definition, {}, report))
     order = library.Order(

@@ -76,6 +76,7 @@ def _layouts() -> dict[str, HubRepo]:
         "livecodebench/test_generation": HubRepo(
             {f"data/test-{SHARD}": parquet(rows.LCB_TEST_OUTPUT)}, {"configs": [_config("default", "test", "data/test-*")]}
         ),
+        "basicv8vc/SimpleQA": HubRepo({"simple_qa_test_set.csv": _table(rows.SIMPLEQA)}),
         "google/IFEval": HubRepo({"ifeval_input_data.jsonl": _lines(rows.IFEVAL)}),
     }
 

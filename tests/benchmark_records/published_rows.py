@@ -128,3 +128,11 @@ LCB_TEST_OUTPUT = [
         "test_id": 0,
     }
 ]
+SIMPLEQA = [
+    {
+        "metadata": "{'topic': 'Geography', 'answer_type': 'Place', 'urls': ['https://example.org/kenya']}",
+        "problem": "What is the capital of Kenya?",
+        "answer": "Nairobi",
+    },
+    {"metadata": "{}", "problem": "In which year did the made-up bridge open?", "answer": "1931"},
+]

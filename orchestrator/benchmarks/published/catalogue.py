@@ -70,6 +70,7 @@ FILES: Mapping[str, Facts] = {
     "livecodebench_test_output": Facts(442, 0.6),
     "math_500": Facts(500, 0.5, differs="Answers are compared by math-verify, not by the authors' rules for texts."),
     "mmlu": Facts(14042, 3.6, differs=_GENERATED),
+    "simpleqa": Facts(4326, 2.0, differs="The judge is a model of your choice, with a rubric in our words."),
     "truthfulqa_mc1": Facts(817, 0.3, differs=_GENERATED),
 }
 
@@ -87,6 +88,26 @@ def entry(name: str) -> Entry:
         raise NotFound(f"The catalogue has no benchmark {name!r}. It has {known}.")
     form = FORMATS[name]
     return Entry(name, form.description, form.licence, form.origin, ADAPTERS[name], None)
+
+
+def chosen(name: str, judge: str | None = None) -> Definition | None:
+    """The definition to build: one that a model judges names the given judge. None if the benchmark has an adapter.
+
+    Raises `BadSource` if a judge is missing or not needed.
+    """
+    definition = published(name)
+    grader = definition.judge.grader if definition else None
+    if grader is None:
+        if judge is not None:
+            raise BadSource(f"No model judges {name!r}; leave the judge out.")
+        return definition
+    assert definition is not None
+    if judge is None:
+        raise BadSource(
+            f"A model judges {name!r}: name one of this installation, `benchyard benchmarks add {name} --judge MODEL`."
+        )
+    rule = definition.judge.model_copy(update={"grader": grader.model_copy(update={"model": judge})})
+    return definition.model_copy(update={"judge": rule})
 
 
 @cache

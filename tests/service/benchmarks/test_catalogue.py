@@ -32,6 +32,7 @@ COUNTS = {
     "aime_2025": 1,
     "ifeval": 1,
     "ifeval_loose": 1,
+    "simpleqa": len(rows.SIMPLEQA),
     "ifeval_instructions": 1,
     "livecodebench_execution": 1,
     "livecodebench_test_output": 1,
@@ -107,6 +108,26 @@ async def test_listed_and_added_over_rest(hub: Hub, service: Service) -> None:
     benchmark = (await service.client.get("/api/benchmarks/mmlu")).json()
     assert benchmark["prompt_version"].startswith("mmlu-")
     assert (await service.client.get("/api/benchmarks/catalogue/mmlu")).json()["added"]
+
+
+@pytest.mark.anyio
+async def test_one_that_a_model_judges_needs_the_model(hub: Hub, service: Service) -> None:
+    path = "/api/benchmarks/catalogue/simpleqa"
+    assert (await service.client.get(path)).json()["needs_judge"]
+    missing = await service.client.post(path)
+    assert (missing.status_code, "--judge MODEL" in missing.json()["detail"]) == (422, True)
+    assert (await service.client.post(path, json={"judge": "nobody"})).status_code == 404
+    useless = await service.client.post("/api/benchmarks/catalogue/mmlu", json={"judge": "demo-strong"})
+    assert (useless.status_code, "No model judges 'mmlu'" in useless.json()["detail"]) == (422, True)
+    assert (await service.client.post(path, json={"judge": "demo-strong"})).status_code == 202
+    assert (await added(service, "simpleqa"))["state"] == "done"
+    rules = service.services.catalogue.get("simpleqa").rules
+    assert rules is not None
+    assert rules.judge.grader is not None
+    assert (rules.judge.grader.model, rules.judge.grader.worths) == (
+        "demo-strong",
+        {"CORRECT": 1, "INCORRECT": 0, "NOT_ATTEMPTED": 0},
+    )
 
 
 @pytest.mark.anyio

@@ -39,6 +39,15 @@ def test_listed_shown_and_added(hub: Hub, service: Service, benchyard: Benchyard
     assert benchyard("benchmarks", "show", "arc_easy", "--json").json["problems"] == len(published_rows.ARC)
 
 
+def test_the_judge_is_named_when_it_is_needed(hub: Hub, service: Service, benchyard: Benchyard) -> None:
+    assert "--judge MODEL" in benchyard("benchmarks", "catalogue", "simpleqa").out
+    assert "--judge MODEL" in benchyard("benchmarks", "add", "simpleqa").err
+    added = benchyard("benchmarks", "add", "simpleqa", "--judge", "demo-strong")
+    assert added.code == 0, added.err
+    shown = benchyard("benchmarks", "show", "simpleqa", "--json").json
+    assert shown["definition"]["judge"]["grader"]["model"] == "demo-strong"
+
+
 def test_what_is_in_no_catalogue_and_no_file(service: Service, benchyard: Benchyard) -> None:
     assert "The catalogue has no benchmark 'nothing'" in benchyard("benchmarks", "add", "nothing").err
     assert "nothing.yaml" in benchyard("benchmarks", "add", "nothing.yaml").err

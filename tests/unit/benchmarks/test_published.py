@@ -15,6 +15,7 @@ from runner.contract.events import Outcome
 from runner.contract.grading_rules import By
 from runner.contract.run_spec import ExecutionLimits
 from runner.rules.comparison import is_right
+from runner.rules.model_judging import read_verdict
 from runner.sandbox.executor import Executor
 from tests.benchmark_records import published_rows
 from tests.uids import own_uid_base
@@ -219,3 +220,17 @@ def test_bbh(task: str, right: str, wrong: str) -> None:
     assert problem["entry"]["category"] == task.replace("_", " ")
     assert passes("bbh", problem, right)
     assert not passes("bbh", problem, wrong)
+
+
+def test_simpleqa_gives_the_judge_question_reference_and_rubric() -> None:
+    first, second = problems("simpleqa", published_rows.SIMPLEQA)
+    assert first["record"]["prompt"] == first["record"]["question"] == "What is the capital of Kenya?"
+    assert (first["record"]["target"], first["entry"]["category"]) == ("Nairobi", "Geography")
+    assert second["entry"]["category"] == ""
+    definition = published("simpleqa")
+    assert definition is not None
+    judge = definition.judge.grader
+    assert judge is not None
+    readings = {grade: read_verdict(judge, f"It agrees.\nGrade: {grade}").worth for grade in judge.worths}
+    assert readings == {"CORRECT": 1, "INCORRECT": 0, "NOT_ATTEMPTED": 0}
+    assert not judge.partial

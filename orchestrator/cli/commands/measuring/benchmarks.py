@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from orchestrator.cli.api.client import UPLOAD_TIMEOUT, Client, Json
+from orchestrator.cli.api.client import UPLOAD_TIMEOUT, Client, Json, given
 from orchestrator.cli.commands.measuring.datasets import progress_shown, wait_for_dataset
 from orchestrator.cli.context import command, command_group
 from orchestrator.cli.errors import BadUsage
@@ -95,11 +95,19 @@ def check_benchmark(file: File, as_json: JsonFlag = False) -> None:
 
 
 @benchmarks_app.command("add")
-def add_benchmark(file: FileOrName, as_json: JsonFlag = False) -> None:
+def add_benchmark(
+    file: FileOrName,
+    judge: Annotated[
+        str | None, typer.Option(help="For a benchmark of the catalogue that a model judges: the model.", metavar="MODEL")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
     """Add a published benchmark of the catalogue, or one that a file describes; one of the same name is replaced."""
     with command(as_json) as cmd:
         if _is_name(file):
-            job = cmd.client.post(_path("catalogue", file))
+            job = cmd.client.post(_path("catalogue", file), given(judge=judge))
+        elif judge is not None:
+            raise BadUsage("A file names its judge itself; --judge is for benchmarks of the catalogue.")
         else:
             job = cmd.client.post("/api/benchmarks", _body(cmd.client, Path(file)))
         with progress_shown(cmd.out) as report:
@@ -133,6 +141,8 @@ def _is_name(given: str) -> bool:
 def _catalogue_lines(entry: Json) -> list[str]:
     """A comment and the file, so that the output can be saved and added."""
     facts = [f"{entry['problems']} problems, about {entry['download_mb']:,g} MB to download"]
+    if entry["needs_judge"]:
+        facts.append(f"A model judges: benchyard benchmarks add {clean(entry['name'])} --judge MODEL")
     if entry["gated"]:
         facts.append("Gated: accept its terms on the hub, and give the service a token in HF_TOKEN.")
     if entry["differs"]:

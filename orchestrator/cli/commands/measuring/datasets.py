@@ -119,12 +119,12 @@ class LocalDatasets:
 
     def add(self, name: str, source: str | None, options: Json, report: Report) -> Json:
         from orchestrator.benchmarks.hub_records import HubRecords
-        from orchestrator.benchmarks.published.catalogue import published, refuse_choices
+        from orchestrator.benchmarks.published.catalogue import chosen, refuse_choices
         from orchestrator.benchmarks.service import BenchmarkFiles
         from orchestrator.datasets.fetching import library
 
-        definition = published(name)
-        if definition is not None and source is None:
+        definition = chosen(name) if source is None else None
+        if definition is not None:
             refuse_choices(name, options)
             hub = HubRecords(self._data_dir, self._room)
             built = BenchmarkFiles(self._catalogue, self._room, hub).build(definition, {}, report)
