@@ -35,6 +35,7 @@ from orchestrator.evals.service import EvalService
 from orchestrator.evals.training_data import trace_lines
 from orchestrator.gateway.edge.router import Gateway, GatewayDeps
 from orchestrator.gateway.wiring import abandon_ended, open_gateway
+from orchestrator.grading.agreement import AgreementService
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.harnesses.service import HarnessRuns
@@ -273,6 +274,7 @@ async def open_services(
             schedules=schedules,
             webhooks=WebhookService(db, clock, allowed, sender, os.urandom),
             grades=GradeService(db, catalogue, settings, clock, runs.service, wake=wake),
+            agreements=AgreementService(db, catalogue, settings, clock, runs.service, wake=wake),
             batches=batches,
             archives=archives,
             deletion=deletion,

@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestrator.benchmarks.definition import Definition, Records
 from orchestrator.benchmarks.hub_records import HubRecords
+from orchestrator.benchmarks.labels import labelled_answers
 from orchestrator.benchmarks.rendering import Renderer, rendering
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource
@@ -38,7 +39,8 @@ class Origin:
 
     def missing(self, definition: Definition) -> list[str]:
         """The files that the definition names and that were not given."""
-        parts = [definition.records, *([definition.prompt.examples.records] if definition.prompt.examples else [])]
+        examples = definition.prompt.examples
+        parts = [definition.records, *([examples.records] if examples else []), *filter(None, [definition.labelled])]
         return [name for part in parts for name in part.files if name not in self.files]
 
 
@@ -155,6 +157,7 @@ def build_benchmark(
             else:
                 writer.add(Entry(**made["entry"]), made["record"])
         problems = len(writer)
+        labelled = RecordReader(definition.labelled, origin).rows() if definition.labelled else ()
         digest = writer.finish(
             Facts(
                 name=definition.name,
@@ -168,6 +171,7 @@ def build_benchmark(
                 files=reader.files,
                 definition=_described(definition),
                 rules=definition.rules,
+                labelled=labelled_answers(labelled, writer.ids),
             )
         )
     return Built(definition.name, digest, problems, tuple(left_out))
@@ -196,8 +200,9 @@ def _described(definition: Definition) -> dict[str, Any]:
     """The definition as it is shown; a long list of inline records is not repeated."""
     shown = definition.model_dump(mode="json", exclude_defaults=True)
     shown["answer"] = definition.answer.model_dump(mode="json", exclude_none=True)
-    if definition.records.rows:
-        shown["records"] = {"rows": len(definition.records.rows)}
+    for name, records in (("records", definition.records), ("labelled", definition.labelled)):
+        if records is not None and records.rows:
+            shown[name] = {"rows": len(records.rows)}
     return shown
 
 

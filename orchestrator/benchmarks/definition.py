@@ -156,6 +156,8 @@ class Definition(_Part):
     prompt: PromptTemplate = PromptTemplate()
     answer: AnswerRule
     judge: JudgeRule
+    labelled: Records | None = None
+    """Answers that a person has judged, with the columns `id`, `answer` and `right`."""
 
     @model_validator(mode="before")
     @classmethod

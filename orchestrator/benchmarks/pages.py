@@ -13,14 +13,14 @@ from starlette.responses import Response
 from orchestrator.benchmarks.definition import Definition
 from orchestrator.benchmarks.published.catalogue import catalogue as published_catalogue
 from orchestrator.benchmarks.published.catalogue import entry as catalogue_entry
-from orchestrator.benchmarks.schemas import BenchmarkCheck
+from orchestrator.benchmarks.schemas import AgreementOut, BenchmarkCheck
 from orchestrator.benchmarks.service import described
 from orchestrator.dashboard.shell import Frame, Page, page_router
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.schemas import DatasetCreate
 from orchestrator.datasets.wiring import fetch_dataset
 from orchestrator.errors import ClientError
-from orchestrator.http.policy import OWNER, READ, Policy
+from orchestrator.http.policy import OWNER, READ, RUN, Policy
 
 router = page_router()
 
@@ -87,7 +87,16 @@ async def describe_benchmark(page: Page) -> Response:
 @router.get("/benchmarks/{name}", policy=Policy(READ))
 async def benchmark_page(page: Page, name: Annotated[str, PathParameter(max_length=64)]) -> Response:
     info = await asyncio.to_thread(page.context.catalogue.get, name)
-    return page.show("benchmarks/benchmark.html", info=info)
+    agreements = [AgreementOut.of(measured) for measured in await page.context.agreements.measured(name)]
+    return page.show("benchmarks/benchmark.html", info=info, agreements=agreements)
+
+
+@router.post("/benchmarks/{name}/agreement", policy=Policy(RUN, spends=True))
+async def measure_agreement(page: Page, name: Annotated[str, PathParameter(max_length=64)]) -> Response:
+    """Has the judge grade the labelled answers."""
+    entered = await page.raw_form()
+    run_id = await page.context.agreements.measure(name, entered.get("model", "").strip() or None)
+    return page.go(f"/runs/{run_id}")
 
 
 def _check(page: Frame, definition: Definition, records: str) -> Any:

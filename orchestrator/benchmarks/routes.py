@@ -12,6 +12,9 @@ from fastapi import Query, Request, Response
 
 from orchestrator.benchmarks.published.catalogue import catalogue, entry, published_text
 from orchestrator.benchmarks.schemas import (
+    AgreementCreate,
+    AgreementCreated,
+    AgreementOut,
     BenchmarkCheck,
     BenchmarkDescription,
     BenchmarkOut,
@@ -26,7 +29,7 @@ from orchestrator.datasets.schemas import DatasetCreate, DatasetJobOut
 from orchestrator.datasets.wiring import fetch_dataset
 from orchestrator.grading.uploads import announced_size
 from orchestrator.http.context import Context, Services
-from orchestrator.http.policy import OWNER, READ, Audit, Body, Policy, Router
+from orchestrator.http.policy import OWNER, READ, RUN, Audit, Body, Policy, Router
 from orchestrator.http.schemas import Page
 
 router = Router(prefix="/api/benchmarks", tags=["benchmarks"])
@@ -112,6 +115,22 @@ async def add_benchmark(body: BenchmarkDescription, context: Context, response: 
     job = context.dataset_jobs.start(definition.name, lambda report: work(report=report), discard)
     response.headers["location"] = f"/api/datasets/{definition.name}"
     return job_out(job)
+
+
+@router.post("/{name}/agreement", policy=Policy(RUN, spends=True), status_code=202)
+async def measure_agreement(name: Name, body: AgreementCreate, context: Context, response: Response) -> AgreementCreated:
+    """Grade the labelled answers of a benchmark in a run, by its judge or by another model with the same rubric."""
+    run_id = await context.agreements.measure(name, body.model, body.budget_usd)
+    response.headers["location"] = f"/api/container-runs/{run_id}"
+    info = await asyncio.to_thread(context.catalogue.get, name)
+    return AgreementCreated(run_id=run_id, answers=len(info.labelled))
+
+
+@router.get("/{name}/agreement", policy=Policy(READ))
+async def list_agreements(name: Name, context: Context) -> Page[AgreementOut]:
+    """How far judges agree with people on the labelled answers of a benchmark: what was measured, the newest first."""
+    await asyncio.to_thread(context.catalogue.get, name)
+    return Page(items=[AgreementOut.of(measured) for measured in await context.agreements.measured(name)])
 
 
 def _files(context: Services, body: BenchmarkDescription) -> dict[str, Path]:

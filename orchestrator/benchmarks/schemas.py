@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -13,6 +13,7 @@ from orchestrator.benchmarks.definition import Definition
 from orchestrator.benchmarks.published.catalogue import Entry
 from orchestrator.benchmarks.trial import shown_judge_prompt, trials
 from orchestrator.datasets.catalogue import BenchmarkInfo
+from orchestrator.grading.agreement import MeasuredAgreement
 from orchestrator.http.schemas import Answer, Body, Text
 from runner.rules.letter_answer import TEN
 
@@ -131,6 +132,54 @@ class CatalogueEntry(Answer):
         )
 
 
+class AgreementCreate(Body):
+    model: Annotated[Text, Field(max_length=200)] | None = Field(
+        default=None, description="Another model to judge with the benchmark's rubric, by its slug."
+    )
+    budget_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+class AgreementCreated(Answer):
+    run_id: str
+    answers: int
+
+
+class AgreementOut(Answer):
+    """How far a judge agrees with people on the labelled answers of a benchmark."""
+
+    run_id: str
+    status: str
+    judge: str | None = Field(description="The model that judged; null if a rule did.")
+    pack_digest: str
+    prompt_version: str
+    created_at: datetime
+    cost_usd: float = Field(description="As far as it is known.")
+    answers: int
+    judged: int
+    unjudged: int = Field(description="Answers without a verdict: they count neither way.")
+    share: float | None = Field(description="Of judged answers on which both agree.")
+    low: float | None = Field(description="95 % interval of the share.")
+    high: float | None
+    kappa: float | None = Field(description="Cohen's kappa; null if both always say the same.")
+    both_right: int
+    both_wrong: int
+    wrongly_passed: int = Field(description="The judge says right, people say wrong.")
+    wrongly_failed: int
+
+    @classmethod
+    def of(cls, measured: MeasuredAgreement) -> Self:
+        counts, share = measured.agreement, measured.agreement.share
+        return cls(
+            **{name: value for name, value in vars(measured).items() if name != "agreement"},
+            **vars(counts),
+            judged=counts.judged,
+            share=share and share.estimate,
+            low=share and share.low,
+            high=share and share.high,
+            kappa=counts.kappa,
+        )
+
+
 class BenchmarkOut(Answer):
     name: str
     adapter: str
@@ -145,6 +194,8 @@ class BenchmarkOut(Answer):
     default: bool
     prompt_version: str | None = Field(default=None, description="Of a benchmark that a file describes.")
     definition: dict[str, Any] | None = Field(default=None, description="The file that describes it, if one does.")
+    judge: str | None = Field(default=None, description="The model that judges its answers, if one does.")
+    labelled: int = Field(default=0, description="Answers that a person has judged, which measure the judge.")
 
     @classmethod
     def of(cls, info: BenchmarkInfo, default: str) -> Self:
@@ -154,5 +205,7 @@ class BenchmarkOut(Answer):
             "last_date": last,
             "default": info.name == default,
             "prompt_version": info.rules.prompt_version if info.rules else None,
+            "judge": info.rules.judge.grader.model if info.rules and info.rules.judge.grader else None,
+            "labelled": len(info.labelled),
         }
         return cls(**{name: getattr(info, name) for name in cls.model_fields if name not in own}, **own)

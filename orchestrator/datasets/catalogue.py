@@ -17,7 +17,7 @@ from typing import Any
 from orchestrator.datasets.errors import BadSource, PackDamaged, UnknownBenchmark
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
 from orchestrator.datasets.packs.build import SUFFIX, build, pack_path
-from orchestrator.datasets.packs.pack import Entry, Pack
+from orchestrator.datasets.packs.pack import Entry, LabelledAnswer, Pack
 from orchestrator.datasets.packs.selection import Selection, choose, flaw
 from orchestrator.datasets.packs.writer import sweep
 from orchestrator.datasets.preview import Preview, Statistics, shortened, spread, statistics
@@ -55,6 +55,7 @@ class BenchmarkInfo:
     """Name and sha256 of each source file."""
     definition: dict[str, Any] | None = None
     rules: GradingRules | None = None
+    labelled: tuple[LabelledAnswer, ...] = ()
 
 
 class Catalogue:
@@ -189,4 +190,5 @@ def _info(pack: Pack) -> BenchmarkInfo:
         files=facts.files,
         definition=facts.definition,
         rules=facts.rules,
+        labelled=facts.labelled,
     )

@@ -21,6 +21,7 @@ from orchestrator.errors import Forbidden
 from orchestrator.evals.jobs import EvalJobs
 from orchestrator.evals.service import EvalService
 from orchestrator.fleet.agents import Agents
+from orchestrator.grading.agreement import AgreementService
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.harnesses.service import HarnessRuns
@@ -59,6 +60,7 @@ class Services:
     schedules: ScheduleService
     webhooks: WebhookService
     grades: GradeService
+    agreements: AgreementService
     batches: BatchService
     archives: Archives
     deletion: RunDeletion

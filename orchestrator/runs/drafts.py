@@ -60,11 +60,21 @@ class BenchmarkTask(Message):
     benchmarks: list[PlannedBenchmark]
 
 
+class LabelledItem(Message):
+    """What a person says about a stored answer."""
+
+    problem_id: str
+    sample_index: int
+    right: bool
+
+
 class GradeTask(Message):
     """Judge stored answers, which are in the table `given_answers`."""
 
     kind: Literal["grade"] = "grade"
     benchmarks: list[PlannedBenchmark]
+    labelled: list[LabelledItem] = Field(default_factory=list)
+    """Set if the run measures how far the judge agrees with people."""
 
 
 class CommandRunTask(Message):

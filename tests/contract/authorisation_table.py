@@ -116,6 +116,8 @@ GET    /api/benchmarks/catalogue                                   viewer  share
 GET    /api/benchmarks/catalogue/{name}                            viewer  shared
 POST   /api/benchmarks/catalogue/{name}                            owner   shared
 GET    /api/benchmarks/{name}                                      viewer  shared
+GET    /api/benchmarks/{name}/agreement                            viewer  list
+POST   /api/benchmarks/{name}/agreement                            member  list
 GET    /api/datasets                                               viewer  shared
 POST   /api/datasets                                               owner   shared
 PUT    /api/datasets/{name}                                        owner   shared
@@ -241,6 +243,7 @@ GET    /benchmarks/new                                             owner   share
 POST   /benchmarks/new                                             owner   shared
 POST   /benchmarks/catalogue/{name}                                owner   shared
 GET    /benchmarks/{name}                                          viewer  shared
+POST   /benchmarks/{name}/agreement                                member  list
 GET    /datasets                                                   viewer  shared
 GET    /datasets/{name}                                            viewer  shared
 POST   /datasets                                                   owner   shared

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from orchestrator.datasets.errors import PackDamaged, UnknownProblem
 from orchestrator.system.zstd import ZstdError, decompress
@@ -51,6 +51,14 @@ class Entry:
         return self.difficulty or self.category
 
 
+class LabelledAnswer(NamedTuple):
+    """An answer that a person has judged."""
+
+    problem_id: str
+    answer: str
+    right: bool
+
+
 @dataclass(frozen=True)
 class Facts:
     """The metadata of a pack."""
@@ -72,13 +80,17 @@ class Facts:
     """The file that describes the benchmark, if one does."""
     rules: GradingRules | None = None
     """How its answers are found and judged, if a file describes it."""
+    labelled: tuple[LabelledAnswer, ...] = ()
+    """Answers that measure the judge. They are not part of the digest: they decide no score."""
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
         """Facts from the index; packs of earlier versions have fewer."""
         files = tuple((name, sha256) for name, sha256 in stored.get("files", ()))
         rules = stored.get("rules") and GradingRules.model_validate(stored["rules"])
-        return cls(**{**stored, "left_out": tuple(stored["left_out"]), "files": files, "rules": rules})
+        labelled = tuple(LabelledAnswer(*row) for row in stored.get("labelled", ()))
+        left_out = tuple(stored["left_out"])
+        return cls(**{**stored, "left_out": left_out, "files": files, "rules": rules, "labelled": labelled})
 
 
 class ContentDigest:

@@ -41,6 +41,10 @@ class PackWriter:
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(self._ids)
+
     def __contains__(self, problem_id: str) -> bool:
         return problem_id in self._ids
 

@@ -162,6 +162,45 @@ def test_stored_answers_are_graded_by_the_judge(world: World) -> None:
     assert world.provider.asked == []
 
 
+def test_agreement_with_people_is_measured(world: World) -> None:
+    """The judge passes what contains the reference; a person who sees that Lima is denied does not."""
+    labels = [
+        {"id": "ke", "answer": "Nairobi", "right": True},
+        {"id": "ke", "answer": "Mombasa", "right": False},
+        {"id": "pe", "answer": "Lima", "right": True},
+        {"id": "pe", "answer": "Not Lima.", "right": False},
+        {"id": "it", "answer": "Silence", "right": False},
+    ]
+    world.provider.sayings = {"Silence": ["..."]}
+    assert world.client.post("/api/benchmarks/capitals/agreement", json={}).status_code == 422
+    before = world.client.get("/api/benchmarks/capitals").json()["pack_digest"]
+    world.add({**CAPITALS, "labelled": labels})
+    shown = world.client.get("/api/benchmarks/capitals").json()
+    assert (shown["labelled"], shown["judge"], shown["pack_digest"]) == (5, "judge", before)
+    missing = world.client.post("/api/benchmarks/capitals/agreement", json={"model": "nobody"})
+    assert missing.status_code == 404
+    sent = world.client.post("/api/benchmarks/capitals/agreement", json={"budget_usd": 1})
+    assert sent.status_code == 202, sent.text
+    world.ended(sent.json()["run_id"])
+    (measured,) = world.client.get("/api/benchmarks/capitals/agreement").json()["items"]
+    assert (measured["judge"], measured["answers"], measured["judged"], measured["unjudged"]) == ("judge", 5, 4, 1)
+    assert (measured["both_right"], measured["both_wrong"], measured["wrongly_passed"]) == (2, 1, 1)
+    assert measured["share"] == 0.75
+    assert measured["kappa"] == pytest.approx(0.5)
+    assert measured["low"] < 0.75 < measured["high"]
+    assert measured["cost_usd"] > 0
+    page = world.client.get("/benchmarks/capitals").text
+    assert "Agreement with people" in page
+    assert "75.0 % of 4" in page or "75 % of 4" in page
+    by_another = world.client.post("/api/benchmarks/capitals/agreement", json={"model": "pupil"})
+    run = world.ended(by_another.json()["run_id"])
+    assert {call["model"] for call in world.calls(run)} == {"pupil"}
+    assert [row["judge"] for row in world.client.get("/api/benchmarks/capitals/agreement").json()["items"]] == [
+        "pupil",
+        "judge",
+    ]
+
+
 def test_a_budget_covers_both_models(world: World) -> None:
     one_answer = (100 + 10) / 1e6
     run = world.run(budget_usd=20 * one_answer, concurrency=1)

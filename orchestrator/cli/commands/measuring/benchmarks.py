@@ -11,12 +11,13 @@ import typer
 
 from orchestrator.cli.api.client import UPLOAD_TIMEOUT, Client, Json, given
 from orchestrator.cli.commands.measuring.datasets import progress_shown, wait_for_dataset
+from orchestrator.cli.commands.measuring.runs import raise_for, wait
 from orchestrator.cli.context import command, command_group
 from orchestrator.cli.errors import BadUsage
 from orchestrator.cli.files.batch_config import read_config
 from orchestrator.cli.view.datasets import dates_of
 from orchestrator.cli.view.output import Columns, JsonFlag, Output
-from orchestrator.cli.view.text import clean
+from orchestrator.cli.view.text import clean, interval, money, percent
 
 BENCHMARK_COLUMNS: Columns = {
     "Benchmark": lambda row: f"{row['name']} (default)" if row["default"] else row["name"],
@@ -33,6 +34,19 @@ CATALOGUE_COLUMNS: Columns = {
     "Licence": lambda row: f"{row['licence']}, gated" if row["gated"] else row["licence"],
     "Description": "description",
 }
+AGREEMENT_COLUMNS: Columns = {
+    "Judge": lambda row: row["judge"] or "rule",
+    "Measured": lambda row: str(row["created_at"])[:16].replace("T", " "),
+    "Agrees": lambda row: "–" if row["share"] is None else f"{percent(row['share'])} of {row['judged']}",
+    "95 % interval": lambda row: "–" if row["share"] is None else interval(row),
+    "Kappa": lambda row: "–" if row["kappa"] is None else f"{row['kappa']:.2f}",
+    "Wrongly passed": "wrongly_passed",
+    "Wrongly failed": "wrongly_failed",
+    "No verdict": "unjudged",
+    "Cost": lambda row: money(row["cost_usd"]),
+    "Run": "run_id",
+}
+AGREEMENT_NUMBERS = ("Agrees", "95 % interval", "Kappa", "Wrongly passed", "Wrongly failed", "No verdict", "Cost")
 SHOWN_CHARS = 2000
 File = Annotated[Path, typer.Argument(help="The file that describes the benchmark: YAML or JSON.", metavar="FILE")]
 Name = Annotated[str, typer.Argument(help="A benchmark.")]
@@ -121,6 +135,23 @@ def add_benchmark(
         )
 
 
+@benchmarks_app.command("agreement")
+def show_agreement(
+    name: Name,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Another judge, by its slug.")] = None,
+    budget: Annotated[float | None, typer.Option(metavar="USD", help="Maximum cost.")] = None,
+    only_show: Annotated[bool, typer.Option("--show", help="Show what was measured; ask no judge.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Have the judge grade the labelled answers of a benchmark, and show how far it agrees with people."""
+    with command(as_json) as cmd:
+        if not only_show:
+            sent = cmd.client.post(_path(name) + "/agreement", {"model": model, "budget_usd": budget})
+            (run,) = wait(cmd, [sent["run_id"]])
+            raise_for([run])
+        cmd.out.items(cmd.client.items(_path(name) + "/agreement"), AGREEMENT_COLUMNS, right=AGREEMENT_NUMBERS)
+
+
 @benchmarks_app.command("remove")
 def remove_benchmark(name: Name, as_json: JsonFlag = False) -> None:
     """Delete a benchmark's problems; results stay."""
@@ -169,6 +200,7 @@ def _named_files(document: Json) -> list[str]:
     prompt = document.get("prompt")
     examples = prompt.get("examples") if isinstance(prompt, dict) else None
     parts = [document.get("records"), examples.get("records") if isinstance(examples, dict) else None]
+    parts.append(document.get("labelled"))
     names: list[str] = []
     for part in parts:
         listed = part.get("files") or part.get("file") if isinstance(part, dict) else part
