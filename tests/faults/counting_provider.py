@@ -1,6 +1,6 @@
-"""A provider that counts: all three protocols, streamed, and a model list, as a process of its own on 127.0.0.1.
+"""A provider that counts: all three protocols, streamed, and a model list, as a process of its own.
 
-    python -m tests.faults.counting_provider PORT LATENCY_S PROGRAM
+    python -m tests.faults.counting_provider PORT LATENCY_S PROGRAM [ADDRESS]
 
 `GET /seen` tells every request it was sent, in order: when, path, who asked with which key, and the question. A prompt that
 contains the word of `POST /refuse` is refused with the sentence given there, `{key}` being the asker's. After `POST /hold`
@@ -131,12 +131,13 @@ async def _stream(model: str, answer: str) -> AsyncIterator[bytes]:
 class CountingProvider:
     """The process, for as long as the block lasts."""
 
-    def __init__(self, log: Path, latency_s: float = 0.3, program: str = PROGRAM) -> None:
+    def __init__(self, log: Path, latency_s: float = 0.3, program: str = PROGRAM, host: str = "127.0.0.1") -> None:
         (self.port,) = free_ports(1)
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{host}:{self.port}"
         self.base_url = f"{self.url}/v1"
         self._log = log
-        self._command = [sys.executable, "-m", "tests.faults.counting_provider", str(self.port), str(latency_s), program]
+        words = [str(self.port), str(latency_s), program, host]
+        self._command = [sys.executable, "-m", "tests.faults.counting_provider", *words]
         self._client = httpx.Client(base_url=self.url, timeout=300, trust_env=False)
 
     def __enter__(self) -> CountingProvider:
@@ -185,9 +186,8 @@ def main() -> None:
     import uvicorn
 
     port, latency_s, program = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
-    uvicorn.run(
-        app(latency_s, program), host="127.0.0.1", port=port, log_level="warning", backlog=4096, timeout_keep_alive=120
-    )
+    host = sys.argv[4] if len(sys.argv) > 4 else "127.0.0.1"
+    uvicorn.run(app(latency_s, program), host=host, port=port, log_level="warning", backlog=4096, timeout_keep_alive=120)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The cluster that tests use: the one in KUBECONFIG, or two nodes that `scripts/kubernetes-here` starts on this machine.
 
-With a cluster of one's own, BENCHYARD_RUNNER_IMAGE names the runner's image as its nodes know it, and BENCHYARD_RUNNER_HOST
-the address at which its pods reach this machine.
+BENCHYARD_RUNNER_IMAGE names another image of the runner. With a cluster of one's own, that is the name as its nodes know it,
+and BENCHYARD_RUNNER_HOST the address at which its pods reach this machine.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Cluster:
     number: int | None = None
     """Which of the clusters on this machine it is; None: a cluster of somebody else's, whose nodes are left alone."""
 
-    def here(self, *arguments: str) -> str:
+    def here(self, *arguments: str, text: str | None = None) -> str:
         """Call `scripts/kubernetes-here`, which can do to nodes what an administrator cannot."""
         assert self.number is not None, "only the nodes of scripts/kubernetes-here may be killed or cut off"
-        return here(*arguments, number=self.number)
+        return here(*arguments, number=self.number, text=text)
 
     def kubectl(self, *arguments: str, text: str | None = None, check: bool = True, limit_s: float = 600) -> str:
         command = [kubectl(), "--kubeconfig", str(self.kubeconfig), *arguments]
@@ -91,9 +91,11 @@ def cache() -> Path:
     return Path(os.environ.get("BENCHYARD_KUBERNETES_CACHE") or default)
 
 
-def here(*arguments: str, number: int) -> str:
+def here(*arguments: str, number: int, text: str | None = None) -> str:
     environment = {**os.environ, "BENCHYARD_KUBERNETES_CLUSTER": str(number)}
-    done = subprocess.run([SCRIPT, *arguments], env=environment, capture_output=True, text=True, timeout=1200, check=False)
+    done = subprocess.run(
+        [SCRIPT, *arguments], env=environment, input=text, capture_output=True, text=True, timeout=1200, check=False
+    )
     if done.returncode != 0:
         raise AssertionError(f"kubernetes-here {' '.join(arguments)}: {done.stderr.strip()[-3000:]}")
     return done.stdout.strip()
@@ -105,8 +107,9 @@ def cluster_of_this_machine(number: int = 0) -> Iterator[Cluster]:
     environment = {**os.environ, "BENCHYARD_KUBERNETES_CLUSTER": str(number)}
     was_up = subprocess.run([SCRIPT, "status"], env=environment, capture_output=True, check=False).returncode == 0
     try:
-        kubeconfig = here("up", number=number).splitlines()[-1]
-        yield Cluster(Path(kubeconfig), host=f"10.99.{number}.1", number=number)
+        image = os.environ.get("BENCHYARD_RUNNER_IMAGE", IMAGE)
+        kubeconfig = here("up", image, number=number).splitlines()[-1]
+        yield Cluster(Path(kubeconfig), image, host=f"10.99.{number}.1", number=number)
     finally:
         if not was_up:
             here("down", number=number)

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,31 +54,36 @@ def served(cluster: Cluster, objects: list[Manifest]) -> list[Manifest]:
 
 
 class Deployment:
-    """The overlay for trying out, as `kubectl apply -k` installs it."""
+    """An overlay as `kubectl apply -k` installs it, by default the one for trying out."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, overlay: str = "kind", require_policy: bool = False, **settings: str) -> None:
         self.cluster = cluster
+        self._overlay = kustomize(DEPLOY / "kubernetes/overlays" / overlay)
+        self._settings = {
+            "BENCHYARD_RUNNER_IMAGE": cluster.image,
+            "BENCHYARD_DEMO_LATENCY_S": "0.01",
+            **settings,
+        }
+        if cluster.number is not None and not require_policy:
+            self._settings["BENCHYARD_KUBE_REQUIRE_POLICY"] = "false"  # the network of scripts/kubernetes-here enforces none
         self.namespace = "benchyard-test-" + uuid.uuid4().hex[:8]
         self.runners = f"{self.namespace}-runners"
         self._postgres = subprocess.check_output([ROOT / "scripts/postgres-image"], text=True).strip()
 
     def objects(self) -> list[Manifest]:
-        objects = served(self.cluster, moved(kustomize(DEPLOY / "kubernetes/overlays/kind"), self.namespace))
+        objects = served(self.cluster, moved(self._overlay, self.namespace))
         service = one(objects, "Service", "benchyard")["spec"]
-        service.pop("type")
-        service["ports"][0].pop("nodePort")  # may be taken
+        service.pop("type", None)
+        service["ports"][0].pop("nodePort", None)  # may be taken
         orchestrator = one(objects, "Deployment", "benchyard")["spec"]["template"]["spec"]["containers"][0]
         orchestrator["image"] = IMAGE
         database = one(objects, "StatefulSet", "benchyard-postgres")["spec"]["template"]["spec"]
         database["containers"][0]["image"] = self._postgres
         if not self._postgres.startswith("postgres:"):
             self._run_as_postgres(database["securityContext"])
-        settings = next(entry for entry in objects if entry["kind"] == "ConfigMap")["data"]
-        settings["BENCHYARD_RUNNER_IMAGE"] = self.cluster.image
-        settings["BENCHYARD_DEMO_LATENCY_S"] = "0.01"
+        next(entry for entry in objects if entry["kind"] == "ConfigMap")["data"].update(self._settings)
         if self.cluster.number is not None:
-            # scripts/kubernetes-here has no DNS, no network that enforces policies, and no storage.
-            settings["BENCHYARD_KUBE_REQUIRE_POLICY"] = "false"
+            # scripts/kubernetes-here has no DNS.
             address = {
                 "name": "DATABASE_URL",
                 "value": "postgresql://benchyard@$(BENCHYARD_POSTGRES_SERVICE_HOST)/benchyard",
@@ -94,8 +99,13 @@ class Deployment:
 
     def volumes(self, folder: Path) -> list[Manifest]:
         """Folders of this machine, which both nodes see."""
+        claims = [entry for entry in self._overlay if entry["kind"] == "PersistentVolumeClaim"]
+        for maker in (entry for entry in self._overlay if entry["kind"] == "StatefulSet"):
+            for template in maker["spec"]["volumeClaimTemplates"]:
+                name = f"{template['metadata']['name']}-{maker['metadata']['name']}-0"
+                claims.append({"metadata": {"name": name}, "spec": template["spec"]})
         volumes = []
-        for claim, size in (("benchyard-data", "5Gi"), ("data-benchyard-postgres-0", "2Gi")):
+        for claim, spec in ((entry["metadata"]["name"], entry["spec"]) for entry in claims):
             path = folder / claim
             path.mkdir()
             path.chmod(0o777)
@@ -105,8 +115,8 @@ class Deployment:
                     "kind": "PersistentVolume",
                     "metadata": {"name": f"{self.namespace}-{claim}"},
                     "spec": {
-                        "capacity": {"storage": size},
-                        "accessModes": ["ReadWriteOnce"],
+                        "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+                        "accessModes": spec["accessModes"],
                         "persistentVolumeReclaimPolicy": "Retain",
                         "hostPath": {"path": str(path)},
                         "claimRef": {"namespace": self.namespace, "name": claim},
@@ -114,6 +124,10 @@ class Deployment:
                 }
             )
         return volumes
+
+    def secret(self, name: str, values: Mapping[str, str]) -> Manifest:
+        metadata = {"name": name, "namespace": self.namespace}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": dict(values)}
 
     def kubectl(self, *words: str, text: str | None = None, check: bool = True) -> str:
         return self.cluster.kubectl("--namespace", self.namespace, *words, text=text, check=check)
@@ -144,9 +158,18 @@ class Deployment:
 
 
 @contextmanager
-def deployed(cluster: Cluster, folder: Path) -> Iterator[Deployment]:
-    deployment = Deployment(cluster)
-    objects = deployment.objects()
+def deployed(
+    cluster: Cluster,
+    folder: Path,
+    *,
+    overlay: str = "kind",
+    require_policy: bool = False,
+    secrets: Mapping[str, Mapping[str, str]] | None = None,
+    **settings: str,
+) -> Iterator[Deployment]:
+    """The overlay's service, ready. `secrets` are those that its user has to make."""
+    deployment = Deployment(cluster, overlay=overlay, require_policy=require_policy, **settings)
+    objects = [*deployment.objects(), *(deployment.secret(name, value) for name, value in (secrets or {}).items())]
     volumes = deployment.volumes(folder) if cluster.number is not None else []
     if cluster.number is not None:
         images = {

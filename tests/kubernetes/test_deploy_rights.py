@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def test_every_call_that_the_engine_makes_is_allowed(api: KubeApi, cluster: Clus
     listed = api.pods("tried=yes")
     assert [entry["metadata"]["name"] for entry in listed["items"]] == ["tried"]
     streams: list[Any] = []
-    changes = api.watch_pods("tried=yes", listed["metadata"]["resourceVersion"], streams)
+    changes = api.watch_pods("tried=yes", listed["metadata"]["resourceVersion"], streams, threading.Event())
     api.delete_pod("tried", listed["items"][0]["metadata"]["uid"], 0)
     assert any(change["type"] == "DELETED" for change in changes)
     api.close_streams(streams)
