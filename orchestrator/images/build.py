@@ -75,8 +75,8 @@ class Builder:
         if process.returncode != 0:
             end = "\n".join(process.stdout.rstrip().splitlines()[-TAIL_LINES:])
             raise BuildFailed(f"{tag} could not be built:\n{end}")
-        if replaced and replaced != self._inspect(tag, "{{.Id}}"):
-            self._docker("image", "rm", replaced)  # refused if something uses it or it has another name
+        if replaced and self._inspect(replaced, "{{len .RepoTags}}") == "0":
+            self._docker("image", "rm", replaced)  # refused if something uses it
         return BuiltImage(image, tag, was_current=False)
 
     def find_base(self, base: str | None) -> str:

@@ -14,7 +14,8 @@ import pytest
 
 from orchestrator.cli.commands.operating.images import image_problem
 from orchestrator.engines.docker.cleanup import DockerCleanup
-from orchestrator.images.sources import find_sources
+from orchestrator.images.build import Builder, process_environment
+from orchestrator.images.sources import Sources, find_sources
 from orchestrator.settings import Settings
 from tests.engines.rigs import docker
 from tests.installed import ROOT, build, copy_checkout, unpack
@@ -60,3 +61,36 @@ def test_an_image_of_another_version_is_told(tag: str, tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text(f"FROM {base}\nLABEL benchyard.source=other\n")
     docker("build", "--quiet", "--tag", tag, str(tmp_path))
     assert "another version" in (trouble(tag) or "")
+
+
+class TinySources(Sources):
+    """The sources of an image that is built in a moment."""
+
+    def __init__(self, version: str) -> None:
+        self._version = version
+
+    def digest(self, image: str) -> str:
+        return self._version
+
+    def stage(self, image: str, folder: Path) -> None:
+        lines = ("ARG BASE", "FROM ${BASE}", "ARG SOURCE", "ARG BASE_ID", "LABEL benchyard.source=${SOURCE}")
+        (folder / f"{image}.Dockerfile").write_text("\n".join(lines))
+
+
+def test_an_image_that_was_replaced_is_removed_unless_it_has_another_name(tag: str) -> None:
+    base = subprocess.run([ROOT / "scripts/base-image"], capture_output=True, text=True, check=True).stdout.strip()
+    kept = f"{tag}-kept"
+
+    def built(version: str) -> str:
+        Builder(TinySources(version), process_environment(None), lambda _: None).build("runner", tag, base)
+        return docker("image", "inspect", "--format", "{{.Id}}", tag)
+
+    first = built("first")
+    docker("tag", first, kept)
+    try:
+        second = built("second")
+        assert docker("image", "inspect", "--format", "{{.Id}}", kept) == first != second
+        built("third")
+        assert subprocess.run(["docker", "image", "inspect", second], capture_output=True, check=False).returncode == 1
+    finally:
+        docker("image", "rm", kept)
