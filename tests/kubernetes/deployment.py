@@ -153,8 +153,10 @@ class Deployment:
         run: dict[str, Any] = json.loads(self.benchyard(*words))["runs"][0]
         return run
 
-    def runner_pods(self) -> list[str]:
-        return [entry["metadata"]["name"] for entry in self.cluster.objects("pods", self.runners, "benchyard.run")]
+    def runner_pods(self, run_id: str | None = None) -> list[str]:
+        """Of one run; without its id, of all runs, and the probe of the network policy."""
+        label = f"benchyard.run={run_id}" if run_id else "benchyard.run"
+        return [entry["metadata"]["name"] for entry in self.cluster.objects("pods", self.runners, label)]
 
 
 @contextmanager

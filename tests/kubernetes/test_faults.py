@@ -31,6 +31,6 @@ def cases() -> Iterator[object]:
         yield pytest.param(brief, marks=[pytest.mark.own_nodes] if fault.own_nodes else [], id=fault.name)
 
 
-@pytest.mark.parametrize("fault", cases())
+@pytest.mark.parametrize("fault", list(cases()))
 def test_nothing_is_lost_doubled_or_left(shared_scene: Scene, fault: Fault) -> None:
     once(shared_scene, fault, random.Random(SEED))

@@ -169,7 +169,7 @@ def test_a_runner_reaches_the_runner_port_only_or_no_run_starts(deployment: Depl
     held = "does not enforce the network policy of the runners"
     wait_for(lambda: held in why(), 60, lambda: f"it says what the run waits for: {why()}", every_s=1)
     assert shown()["status"] == "pending"
-    assert deployment.runner_pods() == sorted(intruders.names)
+    assert deployment.runner_pods(run_id) == []
 
     with enforced(deployment.cluster):
         ports = {RUNNER_PORT, "the runner port of the pod"}
@@ -177,7 +177,7 @@ def test_a_runner_reaches_the_runner_port_only_or_no_run_starts(deployment: Depl
             assert intruders.reached(name, node) == ports, "enforced: the runner port and nothing else"
         assert intruders.reached_from_outside() == set()
         wait_for(lambda: shown()["status"] == "running", 180, lambda: f"the run is let go: {shown()}", every_s=1)
-        (runner,) = set(deployment.runner_pods()) - set(intruders.names)
+        (runner,) = deployment.runner_pods(run_id)
         node = intruders.address("pod", runner, deployment.runners, ".spec.nodeName")
         assert intruders.reached(runner, node) == ports, "a real runner, turned against us"
         wait_for(lambda: shown()["status"] == "completed", 180, lambda: f"the run completes: {shown()}", every_s=1)
