@@ -17,6 +17,7 @@ from orchestrator.cli.commands.measuring import (
     evals,
     exports,
     grading,
+    imports,
     jobs,
     models,
     replay,
@@ -107,6 +108,7 @@ _GROUPS = {
 }
 for _function in _COMMANDS:
     app.command()(_function)
+app.command("import")(imports.import_answers)
 for _name, _group in _GROUPS.items():
     app.add_typer(_group, name=_name)
 

@@ -56,7 +56,7 @@ class Sample:
 
 def read_samples(path: Path, problem_ids: Collection[str]) -> Iterator[Sample | LeftOut]:
     """All answers of a file, for a pack with these problems. Samples of a problem are numbered in order of appearance."""
-    problems = _ProblemIds(problem_ids)
+    problems = ProblemIds(problem_ids)
     counts: Counter[str] = Counter()
     for position, row in _with_ids(_rows(Source(path)), problems, path.name):
         if isinstance(row, str):
@@ -81,7 +81,7 @@ def _finish(row: Any) -> str:
     return finish[:40] if isinstance(finish, str) and finish else "stop"
 
 
-class _ProblemIds:
+class ProblemIds:
     """The problem ids of a pack, and other spellings of them."""
 
     def __init__(self, problem_ids: Collection[str]) -> None:
@@ -89,13 +89,14 @@ class _ProblemIds:
         self._exact = set(problem_ids)
         self._short = {_short(problem_id): problem_id for problem_id in problem_ids}
 
+    def known(self, name: str) -> str | None:
+        """The problem with this id; None if there is none."""
+        return name if name in self._exact else self._short.get(_short(name))
+
     def find(self, value: object) -> str:
-        name = str(value)
-        if name in self._exact:
-            return name
-        problem_id = self._short.get(_short(name))
+        problem_id = self.known(str(value))
         if problem_id is None:
-            raise ValueError(f"the benchmark has no problem {name[:80]!r}")
+            raise ValueError(f"the benchmark has no problem {str(value)[:80]!r}")
         return problem_id
 
 
@@ -105,7 +106,7 @@ def _short(problem_id: str) -> str:
     return lowered.removeprefix("mbpp/") if lowered.startswith("mbpp/") else lowered
 
 
-def _read(row: Any, problems: _ProblemIds) -> tuple[str, list[str], bool]:
+def _read(row: Any, problems: ProblemIds) -> tuple[str, list[str], bool]:
     if not isinstance(row, dict):
         raise ValueError("not an object with an id and an answer")
     name = next((row[key] for key in IDS if isinstance(row.get(key), (str, int))), None)
@@ -120,7 +121,7 @@ def _read(row: Any, problems: _ProblemIds) -> tuple[str, list[str], bool]:
     raise ValueError(f"no answer: one of {', '.join([*OWN, *OUTPUTS])} is needed, as text")
 
 
-def _with_ids(rows: Iterator[tuple[str, Any]], problems: _ProblemIds, name: str) -> Iterator[tuple[str, Any]]:
+def _with_ids(rows: Iterator[tuple[str, Any]], problems: ProblemIds, name: str) -> Iterator[tuple[str, Any]]:
     """Adds ids to lists without ids, which stand for all problems in the order of their ids as text."""
     bare = 0
     for position, row in rows:

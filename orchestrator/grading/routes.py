@@ -19,7 +19,7 @@ SHOWN = 1000
 _FILE: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "The file as it is: JSON lines or a JSON array, also compressed with gzip.",
+        "description": "The file as it is: JSON lines, a JSON array or a log of Inspect; text also compressed with gzip.",
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
@@ -35,10 +35,14 @@ async def grade_answers(
     filename: Annotated[str, Query(min_length=1, max_length=200)] = "samples.jsonl",
     instance_type: InstanceName = None,
     budget_usd: Annotated[float | None, Query(ge=0, description="The most that a model as judge may cost.")] = None,
+    model: Annotated[
+        str | None,
+        Query(min_length=1, max_length=200, description="Slug of the model that answered; the run counts for it then."),
+    ] = None,
 ) -> GradeCreated:
     """Judge the answers of a file in a container, as in any run. Responds once they are stored."""
     async with context.uploads.receive(filename, request.stream(), announced_size(request.headers)) as path:
-        accepted = await context.grades.grade_file(benchmark, path, instance_type, budget_usd)
+        accepted = await context.grades.grade_file(benchmark, path, instance_type, budget_usd, model)
     response.headers["location"] = f"/api/container-runs/{accepted.run_id}"
     return GradeCreated(
         run_id=accepted.run_id,

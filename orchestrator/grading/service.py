@@ -17,10 +17,12 @@ from orchestrator.datasets.catalogue import BenchmarkInfo, Catalogue
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.grading import queries as given_queries
-from orchestrator.grading.formats import Answers, answer_of_item, answers_of_file
+from orchestrator.grading.formats import Answers, ProblemIds, answer_of_item, answers_of_file
+from orchestrator.grading.harness_logs import recognised
+from orchestrator.grading.matching import ProblemMatcher, answers_of_log
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import Grade, GradeTask, PlannedBenchmark, check_size
+from orchestrator.runs.drafts import IMPORT, Grade, GradeTask, PlannedBenchmark, check_size
 from orchestrator.runs.judges import judge_slug
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.plan import CPU_LIMITS_S
@@ -83,22 +85,32 @@ class GradeService:
         self._runs, self._wake = runs, wake
 
     async def grade_file(
-        self, benchmark: str, path: Path, instance_type: str | None = None, budget_usd: float | None = None
+        self,
+        benchmark: str,
+        path: Path,
+        instance_type: str | None = None,
+        budget_usd: float | None = None,
+        model: str | None = None,
     ) -> AcceptedAnswers:
         """Queue a run that judges all answers of a file. The file is not needed afterwards. The budget is for the model
-        that judges, if one does."""
+        that judges, if one does.
+
+        With the slug or id of a model, the answers are that model's, and the run counts for the leaderboard.
+        """
         type_name = self._runs.roomiest_type(instance_type)
         info, ids, answers = await asyncio.to_thread(self._read, benchmark, path)
         if not answers.count:
             first = f" The first trouble: {answers.left_out[0]}" if answers.left_out else ""
             raise Invalid(f"{path.name} has no answer that could be graded for {benchmark}.{first}")
         answered_ids, samples = answers.in_order(ids)
+        model_id = None if model is None else (await self._runs.find_model(model)).id
         draft = self._draft(
             [_planned(info, answered_ids, samples)],
             type_name,
             max(map(len, samples)),
-            trigger_type="grade",
+            trigger_type="grade" if model_id is None else IMPORT,
             budget_usd=budget_usd,
+            model_id=model_id,
         )
         now = self._clock.now()
 
@@ -186,7 +198,11 @@ class GradeService:
     def _read(self, benchmark: str, path: Path) -> tuple[BenchmarkInfo, list[str], Answers]:
         info = self._catalogue.get(benchmark)
         ids = [entry.id for entry in self._catalogue.entries(benchmark)]
-        return info, ids, answers_of_file(path, ids)
+        log = recognised(path)
+        if log is None:
+            return info, ids, answers_of_file(path, ids)
+        matcher = ProblemMatcher(ProblemIds(ids), lambda: zip(ids, self._catalogue.records(benchmark, ids), strict=True))
+        return info, ids, answers_of_log(log, info.name, matcher)
 
     async def _gather(self, old: ContainerRun) -> dict[str, Answers]:
         gathered: dict[str, Answers] = {}

@@ -12,6 +12,7 @@ from orchestrator.leaderboard.samples import Candidate
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.drafts import IMPORT
 from orchestrator.runs.reports.scores import scores_by_benchmark, stored_sample
 from orchestrator.runs.tables import ContainerRun
 
@@ -28,16 +29,19 @@ class BoardRun:
     benchmarks: list[str]
     score: dict[str, Any] | None
     cut_short: bool
+    imported: bool
 
 
 def completed_runs(session: Session, benchmark: str, limit: int = 2000) -> list[BoardRun]:
-    """Runs of models in use on this benchmark, newest first."""
+    """Runs of models in use on this benchmark, newest first; among them imported answers, but no regrades."""
     run = ContainerRun
-    columns: Any = (run.id, run.model_id, run.benchmarks, run.score, col(run.items_done) < col(run.items_total))
+    imported = (col(run.kind) == "grade") & (col(run.trigger_type) == IMPORT)
+    columns: Any = (run.id, run.model_id, run.benchmarks, run.score, col(run.items_done) < col(run.items_total), imported)
     query = (
         select(*columns)
         .join(LlmModel, col(LlmModel.id) == col(run.model_id))
-        .where(col(LlmModel.archived_at).is_(None), run.status == "completed", run.kind == "benchmark")
+        .where(col(LlmModel.archived_at).is_(None), run.status == "completed")
+        .where((col(run.kind) == "benchmark") | imported)
         .order_by(col(run.id).desc())
         .limit(limit)
     )
@@ -46,11 +50,13 @@ def completed_runs(session: Session, benchmark: str, limit: int = 2000) -> list[
 
 
 def read_candidates(session: Session, benchmark: str, pack_digest: str) -> list[Candidate]:
-    """Newest first. Only the newest run of each model and sample is read."""
+    """Newest first, imported answers after all runs that were measured here. Only the newest run of each model and sample is
+    read.
+    """
     candidates: list[Candidate] = []
     samples: set[tuple[int, str | None, str]] = set()
     counts: Counter[int] = Counter()
-    for run in completed_runs(session, benchmark):
+    for run in sorted(completed_runs(session, benchmark), key=lambda run: run.imported):
         sample, why_not = stored_sample(run.score, benchmark), _why_not(run, benchmark)
         if sample is not None and (sample["pack_digest"] != pack_digest or (run.model_id, why_not, sample["id"]) in samples):
             continue
@@ -68,7 +74,7 @@ def read_candidates(session: Session, benchmark: str, pack_digest: str) -> list[
         else:  # stored by an older version
             version = item_queries.prompt_versions(session, run.id, [benchmark])[benchmark]
         problems = frozenset(parts[0].problem_ids)
-        candidates.append(Candidate(run.model_id, run.id, problems, version, why_not))
+        candidates.append(Candidate(run.model_id, run.id, problems, version, why_not, run.imported))
     return candidates
 
 

@@ -22,6 +22,8 @@ class Candidate:
     problems: frozenset[str] = frozenset()
     prompt_version: str = ""
     why_not: str | None = None
+    imported: bool = False
+    """Its answers came from a file."""
 
 
 @dataclass(frozen=True)

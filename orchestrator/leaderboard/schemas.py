@@ -25,13 +25,16 @@ class PlaceOut(Answer):
     worst: int
     group: int
     tied_with: list[str]
+    imported: bool = Field(
+        default=False, description="Its answers came from a file; what was asked for them may be worded otherwise."
+    )
 
     @classmethod
-    def of(cls, ranked: RankedModel) -> PlaceOut:
+    def of(cls, ranked: RankedModel, *, imported: bool = False) -> PlaceOut:
         names = ("model", "run_id", "metric", "problems", "results", "best", "worst", "group")
         fields = {name: getattr(ranked, name) for name in names}
         score = {name: getattr(ranked.score, name) for name in ("estimate", "low", "high")}
-        return cls(**fields, **score, tied_with=list(ranked.tied_with))
+        return cls(**fields, **score, tied_with=list(ranked.tied_with), imported=imported)
 
 
 class BoardSampleOut(Answer):

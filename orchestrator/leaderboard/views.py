@@ -172,7 +172,7 @@ async def read_board(
         and (before is None or (entry.day is not None and entry.day <= before))
     )
 
-    def read(session: Session) -> tuple[list[BoardSample], BoardSample | None, list[Entrant], list[UnrankedOut]]:
+    def read(session: Session) -> tuple[list[BoardSample], BoardSample | None, list[Entrant], list[UnrankedOut], set[str]]:
         candidates = read_candidates(session, name, info.pack_digest)
         samples = board_samples(candidates, window, info.pack_digest)
         board = _chosen(samples, sample)
@@ -188,9 +188,9 @@ async def read_board(
             UnrankedOut(model=models[entry.model_id].slug, run_id=entry.run_id, problems=entry.problems, why=entry.why)
             for entry in unranked(candidates, board)
         ]
-        return samples, board, entrants, rest
+        return samples, board, entrants, rest, {candidate.run_id for candidate in candidates if candidate.imported}
 
-    samples, board, entrants, rest = await context.db.read(read)
+    samples, board, entrants, rest, imported = await context.db.read(read)
     ranking = await asyncio.to_thread(leaderboard, entrants)
     return LeaderboardOut(
         benchmark=name,
@@ -201,7 +201,7 @@ async def read_board(
         window_problems=len(window),
         sample=BoardSampleOut.of(board) if board is not None else None,
         samples=[BoardSampleOut.of(entry) for entry in samples[:SHOWN_SAMPLES]],
-        places=[PlaceOut.of(ranked) for ranked in ranking],
+        places=[PlaceOut.of(ranked, imported=ranked.run_id in imported) for ranked in ranking],
         unranked=rest,
     )
 

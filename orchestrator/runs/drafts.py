@@ -159,6 +159,8 @@ def plan_rows(task: Task) -> list[dict[str, Any]]:
 
 MAX_ITEMS = 100_000
 RETRY = "retry"
+IMPORT = "import"
+"""Triggers that decide what a run counts for."""
 
 
 @dataclass(frozen=True, kw_only=True)

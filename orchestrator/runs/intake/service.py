@@ -19,6 +19,7 @@ from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.drafts import IMPORT
 from orchestrator.runs.intake.bounds import (
     DETAIL_CHARS,
     NAME_CHARS,
@@ -339,7 +340,8 @@ class _Context:
     def _score(self, *, cut_short: bool = False) -> dict[str, Any] | None:
         verdicts = item_queries.both_verdicts(self._session, self._run.id)
         score = run_score(self._run.kind, verdicts, cut_short=cut_short)
-        if score is None or self._run.kind not in (RunKind.BENCHMARK, RunKind.HARNESS):
+        counts_for_boards = self._run.kind in (RunKind.BENCHMARK, RunKind.HARNESS) or self._run.trigger_type == IMPORT
+        if score is None or not counts_for_boards:
             return score
         if self._run.kind == RunKind.HARNESS:
             return {**score, "samples": samples_of(asked_problems(self._run.task.benchmarks, verdicts), {})}

@@ -181,3 +181,28 @@ async def test_a_run_without_answers_cannot_be_graded_again(service: Service) ->
     assert (early.status_code, late.status_code) == (409, 409)
     assert "no stored answer" in late.json()["detail"]
     assert (await service.client.post("/api/container-runs/nope/regrade")).status_code == 404
+
+
+async def test_imported_answers_are_their_models_and_on_the_leaderboard(service: Service) -> None:
+    service.engine.behaviour = http_runner
+    measured = await service.new_run(sample_size=36, benchmarks=["sample"])
+    await service.until(measured, "completed")
+    service.engine.behaviour = Looking("passed")
+    added = await service.client.post("/api/models", json={"slug": "other/m", "provider": "imported", "name": "M"})
+    assert added.status_code == 201, added.text
+    rows = [{"problem_id": name, "answer": "x"} for name in ids(service)]
+    unknown = await post(service, lines(*rows), model="nobody")
+    assert (unknown.status_code, "nobody" in unknown.json()["detail"]) == (404, True)
+    for model in ("other/m", "demo-strong"):
+        answer = await post(service, lines(*rows), model=model)
+        assert answer.status_code == 202, answer.text
+        run = await service.until(answer.json()["run_id"], "completed")
+        assert (run["kind"], run["trigger_type"], run["model"]) == ("grade", "import", model)
+    board = (await service.client.get("/api/leaderboard", params={"benchmark": "sample"})).json()
+    places = {place["model"]: (place["run_id"] == measured, place["imported"]) for place in board["places"]}
+    assert places == {"other/m": (False, True), "demo-strong": (True, False)}
+
+
+async def test_a_damaged_log_is_refused_with_a_sentence(service: Service) -> None:
+    answer = await post(service, b"PK\x03\x04 nothing else", filename="run.eval")
+    assert (answer.status_code, "run.eval is cut short or damaged" in answer.json()["detail"]) == (422, True)

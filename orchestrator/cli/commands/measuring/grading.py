@@ -67,7 +67,7 @@ def grade(
         raise BadUsage(f"There is no directory {clean(out.absolute().parent)} for --out.")
     with command(as_json) as cmd, grading_service(cmd, engine) as (here, is_own):
         accepted = submit_answers(here.client, samples, benchmark, instance_type)
-        _say_accepted(cmd, accepted)
+        say_accepted(cmd, accepted)
         (run,) = wait_graded(here, [accepted["run_id"]], is_own=is_own)
         items = run_items(here.client, run)
         if out is not None:
@@ -78,9 +78,9 @@ def grade(
         raise_for([run])
 
 
-def submit_answers(client: Client, file: Path, benchmark: str, instance_type: str | None) -> Json:
-    """Sends a file of stored answers, which are graded as a run."""
-    query = {"benchmark": benchmark, "filename": file.name, "instance_type": instance_type or None}
+def submit_answers(client: Client, file: Path, benchmark: str, instance_type: str | None, model: str | None = None) -> Json:
+    """Sends a file of stored answers, which are graded as a run; of a model, if it is named."""
+    query = {"benchmark": benchmark, "filename": file.name, "instance_type": instance_type or None, "model": model}
     return client.upload("POST", "/api/grades", file, **query)
 
 
@@ -117,7 +117,8 @@ def wait_graded(cmd: Command, run_ids: list[str], *, is_own: bool) -> list[Json]
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _say_accepted(cmd: Command, accepted: Json) -> None:
+def say_accepted(cmd: Command, accepted: Json) -> None:
+    """Says which answers of a file are graded, and which not."""
     cmd.out.note(
         f"{accepted['answers']} answers to {accepted['problems']} problems of {clean(accepted['benchmark'])} are graded."
     )

@@ -154,7 +154,7 @@ class InspectLog:
                 "name": "+".join(run.benchmarks),
                 "location": " ".join(part.pack_digest for part in parts),
                 "samples": sum(len(part.problem_ids) for part in parts),
-                "sample_ids": [self._id(part.name, problem_id) for part in parts for problem_id in part.problem_ids],
+                "sample_ids": [self._id(part.name, problem_id) for part in parts for problem_id in part.problem_ids] or None,
                 "shuffled": False,
             },
             "model": self.model_name,
