@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from orchestrator.benchmarks.definition import Definition, Records
 from orchestrator.benchmarks.hub_records import HubRecords
 from orchestrator.benchmarks.labels import labelled_answers
+from orchestrator.benchmarks.python_file import PlainProblems, PythonDefinition
 from orchestrator.benchmarks.rendering import Renderer, rendering
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource
@@ -116,7 +118,7 @@ def preview(definition: Definition, origin: Origin, count: int) -> Preview:
     """The first `count` problems. Nothing is stored. Blocking."""
     _check(definition, origin)
     problems, left_out = [], []
-    with rendering(definition, _examples(definition, origin)) as renderer:
+    with _making(definition, origin) as renderer:
         for row in islice(RecordReader(definition.records, origin).rows(), 1000):
             made = row if isinstance(row, LeftOut) else _made(renderer, row)
             if isinstance(made, LeftOut):
@@ -131,6 +133,18 @@ def preview(definition: Definition, origin: Origin, count: int) -> Preview:
     return Preview(problems, left_out[:20])
 
 
+def problem_records(definition: Definition, origin: Origin, problem_ids: Collection[str]) -> dict[str, dict[str, Any]]:
+    """The rows of the named problems of a Python file, as far as they exist. Blocking."""
+    _check(definition, origin)
+    records: dict[str, dict[str, Any]] = {}
+    with _making(definition, origin) as maker:
+        for row in RecordReader(definition.records, origin).rows():
+            made = row if isinstance(row, LeftOut) else _made(maker, row)
+            if not isinstance(made, LeftOut) and made["entry"]["id"] in problem_ids:
+                records[made["entry"]["id"]] = made["record"]["record"]
+    return records
+
+
 def build_benchmark(
     packs: Path,
     definition: Definition,
@@ -143,7 +157,7 @@ def build_benchmark(
     left_out: list[LeftOut] = []
     reader = RecordReader(definition.records, origin, progress, report)
     with (
-        rendering(definition, _examples(definition, origin, report)) as renderer,
+        _making(definition, origin, report) as renderer,
         writing(pack_path(packs, definition.name), DEFINED, definition.rules) as writer,
     ):
         for row in reader.rows():
@@ -177,7 +191,16 @@ def build_benchmark(
     return Built(definition.name, digest, problems, tuple(left_out))
 
 
-def _made(renderer: Renderer, row: Row) -> dict[str, Any] | LeftOut:
+@contextmanager
+def _making(definition: Definition, origin: Origin, report: Report | None = None) -> Iterator[Renderer | PlainProblems]:
+    if isinstance(definition, PythonDefinition):
+        yield PlainProblems(definition)
+    else:
+        with rendering(definition, _examples(definition, origin, report)) as renderer:
+            yield renderer
+
+
+def _made(renderer: Renderer | PlainProblems, row: Row) -> dict[str, Any] | LeftOut:
     made = renderer.problem(row.position, row.number, row.values)
     return LeftOut(row.position, made["why"]) if "why" in made else made
 
@@ -199,6 +222,8 @@ def _examples(definition: Definition, origin: Origin, report: Report | None = No
 def _described(definition: Definition) -> dict[str, Any]:
     """The definition as it is shown; a long list of inline records is not repeated."""
     shown = definition.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(definition, PythonDefinition):
+        shown["program"] = definition.program.model_dump(mode="json")
     shown["answer"] = definition.answer.model_dump(mode="json", exclude_none=True)
     for name, records in (("records", definition.records), ("labelled", definition.labelled)):
         if records is not None and records.rows:

@@ -141,6 +141,7 @@ _ANSWERS = {
     By.STDIN: Find.CODE,
     By.ASSERTIONS: Find.CODE,
     By.MODEL: Find.TEXT,
+    By.PYTHON: Find.TEXT,
 }
 """What is taken as the answer if the file does not say."""
 
@@ -191,6 +192,8 @@ class Definition(_Part):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        if self.judge.by is By.PYTHON and type(self) is Definition:
+            raise ValueError("`judge: python` is for Python files: add the file my.py itself")
         if self.judge.by in CODE and self.answer.find is not Find.CODE:
             raise ValueError(f"`judge: {self.judge.by}` runs a program, so `answer` must be `code`")
         if self.judge.by is By.CHOICE and self.fields.choices is None:
@@ -226,8 +229,12 @@ def read_definition(document: dict[str, Any]) -> Definition:
     try:
         return Definition.model_validate(document)
     except ValidationError as error:
-        lines = []
-        for mistake in error.errors()[:10]:
-            place = ".".join(str(part) for part in mistake["loc"] if part != "grader") or "the file"
-            lines.append(f"{place}: {mistake['msg'].removeprefix('Value error, ')}")
-        raise BadSource(f"The description of the benchmark has mistakes: {'; '.join(lines)}.") from None
+        raise BadSource(f"The description of the benchmark has mistakes: {mistakes(error)}.") from None
+
+
+def mistakes(error: ValidationError) -> str:
+    lines = []
+    for mistake in error.errors()[:10]:
+        place = ".".join(str(part) for part in mistake["loc"] if part != "grader") or "the file"
+        lines.append(f"{place}: {mistake['msg'].removeprefix('Value error, ')}")
+    return "; ".join(lines)

@@ -73,7 +73,10 @@ async def describe_benchmark(page: Page) -> Response:
     """Checks the description, or adds the benchmark if the form says so."""
     entered = await page.raw_form()
     try:
-        definition = await asyncio.to_thread(described, None, entered.get("text", ""))
+        text = entered.get("text", "").replace("\r\n", "\n")
+        python = entered.get("form") == "python"
+        given = (None, None, text, "benchmark.py") if python else (None, text)
+        definition = await asyncio.to_thread(described, *given)
         records = entered.get("records", "").replace("\r\n", "\n")
         if entered.get("action") == "add":
             await asyncio.to_thread(_start, page, definition, records)

@@ -231,6 +231,8 @@ def target_of(by: By, given: Any) -> Any:
             return [_text(value) for value in values]
         case By.VALUE:
             return _expression(given)
+        case By.PYTHON:
+            raise ValueError("the problems of a Python file are its records: see python_file")
         case By.EXACT | By.CONTAINS | By.MODEL:
             return _text(given)
 

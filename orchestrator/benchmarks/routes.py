@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import Path as PathParameter
 from fastapi import Query, Request, Response
 
+from orchestrator.benchmarks.definition import Definition
 from orchestrator.benchmarks.published.catalogue import catalogue, entry, published_text
 from orchestrator.benchmarks.schemas import (
     AgreementCreate,
@@ -18,11 +19,13 @@ from orchestrator.benchmarks.schemas import (
     BenchmarkCheck,
     BenchmarkDescription,
     BenchmarkOut,
+    BenchmarkTrial,
     CatalogueChoice,
     CatalogueEntry,
+    TriedAnswerOut,
     UploadedFile,
 )
-from orchestrator.benchmarks.service import described
+from orchestrator.benchmarks.service import described, renamed
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.routes import FILE_BODY, job_out
 from orchestrator.datasets.schemas import DatasetCreate, DatasetJobOut
@@ -94,15 +97,25 @@ async def upload_file(
 @router.post("/check", policy=Policy(OWNER, audit=Audit.REFUSALS, deadline=False))
 async def check_benchmark(body: BenchmarkDescription, context: Context) -> BenchmarkCheck:
     """Read a description, and show its first three prompts and how a right and a wrong answer would score."""
-    definition = await asyncio.to_thread(described, body.definition, body.text)
+    definition = await asyncio.to_thread(_definition, body)
     files = await asyncio.to_thread(_files, context, body)
     return BenchmarkCheck.of(definition, await asyncio.to_thread(context.benchmark_files.check, definition, files))
+
+
+@router.post("/try", policy=Policy(OWNER, audit=Audit.REFUSALS, deadline=False))
+async def try_benchmark(body: BenchmarkTrial, context: Context) -> Page[TriedAnswerOut]:
+    """Have a Python file score answers in the sandbox. Nothing is stored, and no model is asked."""
+    definition = await asyncio.to_thread(_definition, body)
+    files = await asyncio.to_thread(_files, context, body)
+    answers = [(answer.problem_id, answer.text) for answer in body.answers]
+    scores = await asyncio.to_thread(context.benchmark_files.scores, definition, files, answers)
+    return Page(items=[TriedAnswerOut(**vars(score)) for score in scores])
 
 
 @router.post("", policy=Policy(OWNER), status_code=202)
 async def add_benchmark(body: BenchmarkDescription, context: Context, response: Response) -> DatasetJobOut:
     """Add a benchmark by its description. One of the same name is replaced once the new one is complete."""
-    definition = await asyncio.to_thread(described, body.definition, body.text)
+    definition = await asyncio.to_thread(_definition, body)
     files = await asyncio.to_thread(_files, context, body)
     if missing := context.benchmark_files.missing(definition, files):
         raise BadSource(f"The description names files that were not uploaded: {', '.join(missing)}.")
@@ -131,6 +144,11 @@ async def list_agreements(name: Name, context: Context) -> Page[AgreementOut]:
     """How far judges agree with people on the labelled answers of a benchmark: what was measured, the newest first."""
     await asyncio.to_thread(context.catalogue.get, name)
     return Page(items=[AgreementOut.of(measured) for measured in await context.agreements.measured(name)])
+
+
+def _definition(body: BenchmarkDescription) -> Definition:
+    definition = described(body.definition, body.text, body.python, body.filename)
+    return definition if body.name is None else renamed(definition, body.name)
 
 
 def _files(context: Services, body: BenchmarkDescription) -> dict[str, Path]:

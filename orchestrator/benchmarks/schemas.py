@@ -11,20 +11,31 @@ from pydantic import Field, model_validator
 from orchestrator.benchmarks.building import Preview
 from orchestrator.benchmarks.definition import Definition
 from orchestrator.benchmarks.published.catalogue import Entry
+from orchestrator.benchmarks.sandboxed import MOST_ANSWERS
 from orchestrator.benchmarks.trial import shown_judge_prompt, trials
 from orchestrator.datasets.catalogue import BenchmarkInfo
 from orchestrator.grading.agreement import MeasuredAgreement
 from orchestrator.http.schemas import Answer, Body, Text
+from runner.contract.python_file import MAX_SOURCE_CHARS
 from runner.rules.letter_answer import TEN
 
 Handle = Annotated[Text, Field(max_length=100)]
 
 
 class BenchmarkDescription(Body):
-    """A benchmark described by a file: the parsed document, or its text in YAML or JSON."""
+    """A benchmark described by a file: the parsed document, its text in YAML or JSON, or a Python file."""
 
     definition: dict[str, Any] | None = Field(default=None, description="The description as an object.")
     text: Annotated[Text, Field(max_length=1 << 20)] | None = Field(default=None, description="Or as YAML or JSON text.")
+    python: Annotated[Text, Field(max_length=MAX_SOURCE_CHARS)] | None = Field(
+        default=None, description="Or the source of a Python file with prompt(record) and score(record, answer)."
+    )
+    filename: Annotated[Text, Field(max_length=200)] = Field(
+        default="benchmark.py", description="Of the Python file; its name is the benchmark's if NAME does not say."
+    )
+    name: Annotated[Text, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")] | None = Field(
+        default=None, description="Another name than the one in the file, for example for a trial."
+    )
     files: dict[Text, Handle] = Field(
         default_factory=dict,
         max_length=1000,
@@ -33,9 +44,29 @@ class BenchmarkDescription(Body):
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
-        if (self.definition is None) == (self.text is None):
-            raise ValueError("give either `definition` or `text`")
+        if sum(form is not None for form in (self.definition, self.text, self.python)) != 1:
+            raise ValueError("give one of `definition`, `text` and `python`")
         return self
+
+
+class AnswerToTry(Body):
+    problem_id: Annotated[Text, Field(max_length=300)]
+    text: Annotated[Text, Field(max_length=1 << 20)]
+
+
+class BenchmarkTrial(BenchmarkDescription):
+    """A Python file, and answers that its `score` is to judge."""
+
+    answers: list[AnswerToTry] = Field(min_length=1, max_length=MOST_ANSWERS)
+
+
+class TriedAnswerOut(Answer):
+    problem_id: str
+    value: float | None = Field(description="From 0 to 1; null if the file's program failed.")
+    passed: bool | None
+    reason: str
+    answer: str | None
+    error: str | None = Field(description="How the file's own program failed, if it did.")
 
 
 class UploadedFile(Answer):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from orchestrator.benchmarks.building import Origin, Preview, build_benchmark, check_name, preview
-from orchestrator.benchmarks.definition import Definition, read_definition
+from orchestrator.benchmarks.building import Origin, Preview, build_benchmark, check_name, preview, problem_records
+from orchestrator.benchmarks.definition import Definition, Records, read_definition
 from orchestrator.benchmarks.hub_records import HubRecords
+from orchestrator.benchmarks.python_file import PythonDefinition, read_python
+from orchestrator.benchmarks.sandboxed import prompts_of, records_of, scores_of
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.fetching.library import Report
@@ -27,10 +30,55 @@ def parsed(text: str) -> Definition:
         raise BadSource(f"The description {error}.") from None
 
 
-def described(document: Mapping[str, Any] | None, text: str | None) -> Definition:
-    definition = parsed(text or "") if document is None else read_definition(dict(document))
+def described(
+    document: Mapping[str, Any] | None, text: str | None, python: str | None = None, filename: str = "benchmark.py"
+) -> Definition:
+    """From the parsed document, its text, or the source of a Python file, whose functions run in the sandbox only."""
+    if python is not None:
+        definition: Definition = _from_python(python, filename)
+    else:
+        definition = parsed(text or "") if document is None else read_definition(dict(document))
     check_name(definition.name)
     return definition
+
+
+def renamed(definition: Definition, name: str) -> Definition:
+    check_name(name)
+    return definition.model_copy(update={"name": name})
+
+
+def _from_python(source: str, filename: str) -> PythonDefinition:
+    definition, by_function = read_python(source, filename)
+    if not by_function:
+        return definition
+    rows = tuple(records_of(definition.program))
+    if not rows:
+        raise BadSource("records() gives no record.")
+    return definition.model_copy(update={"records": Records(rows=rows)})
+
+
+@dataclass(frozen=True)
+class TriedAnswer:
+    """What a benchmark's own program says of one answer; `error` if it failed."""
+
+    problem_id: str
+    value: float | None = None
+    passed: bool | None = None
+    reason: str = ""
+    answer: str | None = None
+    error: str | None = None
+
+
+def _with_prompts(definition: PythonDefinition, first: Preview) -> Preview:
+    """The problems with the prompts that the user's program writes."""
+    conversations = prompts_of(definition.program, [problem["record"]["record"] for problem in first.problems])
+    problems = []
+    for problem, messages in zip(first.problems, conversations, strict=True):
+        system = messages[0]["content"] if messages[0]["role"] == "system" else ""
+        rest = [message for message in messages if message["role"] != "system"]
+        text = rest[0]["content"] if len(rest) == 1 else "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in rest)
+        problems.append({**problem, "record": {"prompt": text, "system": system, "target": None}})
+    return replace(first, problems=problems)
 
 
 class BenchmarkFiles:
@@ -40,7 +88,20 @@ class BenchmarkFiles:
         self._catalogue, self._room, self._hub = catalogue, room, hub
 
     def check(self, definition: Definition, files: Mapping[str, Path]) -> Preview:
-        return preview(definition, Origin(files, self._catalogue, self._hub), SHOWN_PROBLEMS)
+        first = preview(definition, Origin(files, self._catalogue, self._hub), SHOWN_PROBLEMS)
+        return _with_prompts(definition, first) if isinstance(definition, PythonDefinition) else first
+
+    def scores(
+        self, definition: Definition, files: Mapping[str, Path], answers: Sequence[tuple[str, str]]
+    ) -> list[TriedAnswer]:
+        """What the benchmark's own program says of answers, each (problem, text). Nothing is stored."""
+        if not isinstance(definition, PythonDefinition):
+            raise BadSource("Only a Python file can be tried on answers here; `check` shows how others score.")
+        records = problem_records(definition, Origin(files, self._catalogue, self._hub), {name for name, _ in answers})
+        if missing := sorted({name for name, _ in answers} - records.keys()):
+            raise BadSource(f"There is no problem {missing[0][:100]!r}; name problems by their ids.")
+        scores = scores_of(definition.program, [(records[name], text) for name, text in answers])
+        return [TriedAnswer(name, **score) for (name, _), score in zip(answers, scores, strict=True)]
 
     def missing(self, definition: Definition, files: Mapping[str, Path]) -> list[str]:
         return Origin(files, self._catalogue).missing(definition)

@@ -227,11 +227,17 @@ def _stored_answer(sample: Sample) -> GivenAnswer:
     return GivenAnswer(sample_index=sample.sample_index, text=sample.text, code=sample.code, finish=sample.finish)
 
 
+AS_IT_IS = frozenset({"conversation", "given"})
+"""Extraction rules whose result cannot be found in the text again: it is judged as it is."""
+
+
 def answer_of_item(data: Mapping[str, Any]) -> GivenAnswer | None:
     """The complete answer of a stored result; None if there is none, so that the model would have to be called again."""
     text, code = data.get("answer") or "", data.get("code")
     finish = finish_of(data)
     index = int(data.get("sample_index", 0))
+    if text and code and data.get("extraction_rule") in AS_IT_IS and not text.endswith(CUT) and not code.endswith(CUT):
+        return GivenAnswer(sample_index=index, text=text, code=code, finish=finish)
     if text and not text.endswith(CUT):
         return GivenAnswer(sample_index=index, text=text, finish=finish)
     if code is not None and not code.endswith(CUT):

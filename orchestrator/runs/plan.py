@@ -180,11 +180,22 @@ GENERATION_KEYS = frozenset(generation_key(turn) for turn in range(EvalTask().re
 
 @dataclass(frozen=True)
 class Plan:
-    """The items of a run with their positions, and the model that judges each benchmark that one judges."""
+    """The items of a run with their positions, the model that judges each benchmark that one judges, and how many calls an
+    item may make."""
 
     positions: Positions = field(default_factory=dict)
     judges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Benchmark -> id of the judge, and how often it is asked about an answer."""
+    turns: Mapping[str, int] = field(default_factory=dict)
+    """Benchmark -> most calls per item, where it is more than one."""
+
+    def asks(self, key: str) -> bool:
+        """Whether the run's model may be asked under this key."""
+        head, _, turn = key.rpartition("/")
+        if not (turn.isascii() and turn.isdecimal() and len(turn) < 4 and turn == str(int(turn))):
+            return False
+        item = _item_of(f"{head}/0")
+        return item is not None and item in self.positions and int(turn) < self.turns.get(item[0], 1)
 
     def judge_of(self, key: str) -> int | None:
         """The id of the judge that a planned call with this key asks; None for any other key."""
@@ -226,7 +237,9 @@ def plan_of(run: ContainerRun) -> Plan:
         for part in run.task.benchmarks
         if part.judge_model_id is not None
     }
-    return Plan(item_positions(run), judges)
+    programs = {part.name: part.rules.program for part in run.task.benchmarks if part.rules is not None}
+    turns = {name: program.turns for name, program in programs.items() if program is not None and program.turns > 1}
+    return Plan(item_positions(run), judges, turns)
 
 
 @dataclass(frozen=True)
@@ -247,7 +260,7 @@ def planned_calls(positions: PositionCache, session: Session, run_id: str, kind:
     if kind not in (RunKind.BENCHMARK, RunKind.GRADE):
         return PlannedCalls(lambda key: False)
     plan = positions.by_id(run_id, lambda: run_queries.get(session, run_id))
-    asks = (lambda key: _item_of(key) in plan.positions) if kind == RunKind.BENCHMARK else (lambda key: False)
+    asks = plan.asks if kind == RunKind.BENCHMARK else (lambda key: False)
     return PlannedCalls(asks, plan.judge_of, frozenset(model_id for model_id, _ in plan.judges.values()))
 
 

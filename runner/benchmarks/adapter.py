@@ -14,6 +14,7 @@ from runner.benchmarks.humaneval import HumanEvalPlusTask, HumanEvalTask
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
 from runner.benchmarks.mbpp import MbppPlusTask, MbppTask
 from runner.benchmarks.mmlu_pro import MmluProTask
+from runner.benchmarks.python_file import PythonTask
 from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
@@ -50,6 +51,8 @@ WITHOUT_PARITY: Mapping[str, Adapter] = {"livecodebench": partial(LiveCodeBenchT
 
 def adapter_for(benchmark: BenchmarkSpec) -> Adapter | None:
     """Returns None for an adapter that this version of the runner does not have."""
+    if benchmark.rules is not None and benchmark.rules.program is not None:
+        return partial(PythonTask.read, rules=benchmark.rules)
     if benchmark.rules is not None:
         return partial(DefinedTask.read, rules=benchmark.rules)
     adapter = ADAPTERS.get(benchmark.adapter)

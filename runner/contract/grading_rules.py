@@ -9,6 +9,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 from runner.contract.message import Message
 from runner.contract.model_judge import ModelJudge
 from runner.contract.patterns import BadPattern, compiled
+from runner.contract.python_file import PythonFile
 
 DEFINED = "defined"
 """The adapter of benchmarks that a file describes."""
@@ -64,11 +65,12 @@ class By(StrEnum):
     STDIN = "stdin"  #: as a program, it gives the expected output for each input
     ASSERTIONS = "assertions"  #: as a program, it satisfies the target's assertions
     MODEL = "model"  #: a model says so, by a rubric
+    PYTHON = "python"  #: a function of the benchmark's own Python file says what it is worth
 
 
 CODE = frozenset({By.STDIN, By.ASSERTIONS})
 FOLLOWED = frozenset({By.INSTRUCTIONS, By.INSTRUCTIONS_LOOSE, By.INSTRUCTIONS_SHARE})
-EXECUTED = CODE | FOLLOWED | {By.MATH, By.VALUE}
+EXECUTED = CODE | FOLLOWED | {By.MATH, By.VALUE, By.PYTHON}
 """What is judged in the sandbox."""
 
 
@@ -124,6 +126,19 @@ class GradingRules(Message):
     answer: AnswerRule
     judge: JudgeRule
     prompt_version: str = Field(max_length=100)
+    program: PythonFile | None = None
+    """The user's file, if the benchmark is one."""
+
+    @model_validator(mode="after")
+    def _has_its_program(self) -> Self:
+        if (self.program is not None) != (self.judge.by is By.PYTHON):
+            raise ValueError("`by: python` needs a Python file, and only it has one")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_later_parts(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Digests cover this form: a field that was added later is left out while it is unset, so that they stay valid."""
+        return {name: value for name, value in handler(self).items() if name != "program" or value is not None}
 
 
 def usable_pattern(pattern: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from runner.benchmarks.adapter import Adapter, Task, adapter_for
 from runner.benchmarks.defined import DefinedTask
+from runner.benchmarks.python_file import PythonTask
 from runner.contract.events import FailureReason, ItemResult, Outcome
 from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits, GivenAnswer, ItemKey, RunKind, RunSpec, call_key
 from runner.errors import (
@@ -25,10 +26,11 @@ from runner.errors import (
 from runner.grading.verdict import Verdict
 from runner.items.asking import Asker
 from runner.items.call_facts import call_facts
+from runner.items.conversation import talk
 from runner.items.judging import JudgedByModel, Judging
 from runner.items.problems import Problems
 from runner.llm.calls import Calls
-from runner.llm.client import Completion, Finish
+from runner.llm.client import Completion, Finish, Prompt
 from runner.log import Log
 from runner.reporting.reporter import Reporter
 from runner.reporting.truncation import ANSWER_CHARS, cut, excerpt
@@ -102,6 +104,7 @@ class Work:
         self._limits = {benchmark.name: _limits(spec, benchmark) for benchmark in spec.benchmarks}
         self._end: RunFailed | None = None
         self._unreadable = 0
+        self._why_unreadable = "no problem could be understood"
         self.finished = 0
 
     async def run(self) -> int:
@@ -115,7 +118,7 @@ class Work:
         if self._end is not None:
             raise self._end
         if self._items and self._unreadable == len(self._items):
-            raise RunFailed(FailureReason.DATASET_ERROR, str(self._problems.failed or "no problem could be understood"))
+            raise RunFailed(FailureReason.DATASET_ERROR, str(self._problems.failed or self._why_unreadable))
         return self.finished
 
     async def _worker(self, queue: Iterator[Item]) -> None:
@@ -157,6 +160,7 @@ class Work:
                 raise
             except ProblemError as error:
                 self._unreadable += 1
+                self._why_unreadable = str(error)
                 return _without_answer(item, Outcome.INFRA_ERROR, str(error))
             except ProviderFailed as error:
                 return _without_answer(item, Outcome.PROVIDER_ERROR, str(error))
@@ -171,7 +175,11 @@ class Work:
     async def _once(self, item: Item) -> ItemResult:
         if self._spec.kind == RunKind.GRADE:
             return await self._grade(item)
-        prompt = (await self._task(item)).prompt()
+        asked_task = await self._task(item)
+        if isinstance(asked_task, PythonTask):
+            return await self._talk(item, asked_task)
+        prompt = asked_task.prompt()
+        del asked_task
         completion = await self._model.ask(prompt, item.call_key)
         async with self._judging:
             task = await self._task(item)
@@ -181,6 +189,23 @@ class Work:
         result = _judged(item, completion.text, extraction, await self._by_model(item, extraction, verdict))
         question = {"prompt": cut(prompt.text, ANSWER_CHARS), "prompt_version": prompt.version}
         return result.model_copy(update={**question, "calls": [call_facts(completion, item.call_key)]})
+
+    async def _talk(self, item: Item, task: PythonTask) -> ItemResult:
+        """Asks turn by turn, and has the user's own program score the answer."""
+        keys: list[str] = []
+
+        async def ask(prompt: Prompt, turn: int) -> Completion:
+            keys.append(call_key(item.benchmark, item.problem_id, item.sample_index, turn))
+            return await self._model.ask(prompt, keys[-1])
+
+        said = await talk(task, ask, self._executor, self._limits[item.benchmark], item.call_key)
+        async with self._judging:
+            verdict = said.verdict or await self._verdict(item, task, said.last, said.extraction)
+        assert verdict is not None, "no model judges a Python file"
+        result = _judged(item, said.last.text, said.extraction, verdict)
+        question = {"prompt": cut(said.asked, ANSWER_CHARS), "prompt_version": said.prompt.version}
+        calls = [call_facts(completion, key) for completion, key in zip(said.completions, keys, strict=True)]
+        return result.model_copy(update={**question, "calls": calls})
 
     async def _grade(self, item: Item) -> ItemResult:
         """Judges a stored answer: the same way, without a call to the model that gave it."""

@@ -45,7 +45,7 @@ class AnthropicClient:
                     model=self._model.name,
                     max_tokens=self._model.max_tokens,
                     system=prompt.system,
-                    messages=[{"role": "user", "content": prompt.user}],
+                    messages=prompt.messages,
                     extra_headers={CALL_KEY_HEADER: call_key},
                     **self._options,
                 )

@@ -55,10 +55,19 @@ class Finish(StrEnum):
 
 
 @dataclass(frozen=True)
+class Turn:
+    """A message before the last one of the user."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True)
 class Prompt:
     system: str
     user: str
     version: str
+    earlier: tuple[Turn, ...] = ()
 
     def after(self, system: str) -> "Prompt":
         """The prompt with this text before its own system prompt."""
@@ -66,8 +75,15 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """Both parts, for the record."""
-        return f"{self.system}\n\n{self.user}" if self.system else self.user
+        """All parts, for the record."""
+        said = [f"[{turn.role}]\n{turn.content}" for turn in self.earlier]
+        return "\n\n".join([*([self.system] if self.system else []), *said, self.user])
+
+    @property
+    def messages(self) -> list[Any]:
+        """Without the system's, in the shape that all protocols share."""
+        turns = [{"role": turn.role, "content": turn.content} for turn in self.earlier]
+        return [*turns, {"role": "user", "content": self.user}]
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class OpenAIClient:
         stream: openai.AsyncStream[Any] = await self._client.responses.create(
             model=self._model.name,
             instructions=prompt.system or None,
-            input=prompt.user,
+            input=prompt.messages if prompt.earlier else prompt.user,
             max_output_tokens=self._model.max_tokens,
             stream=True,
             store=False,
@@ -155,7 +155,7 @@ def _tokens(usage: Any, input_name: str, output_name: str) -> dict[str, int]:
 
 def _messages(prompt: Prompt) -> list[Any]:
     system = [{"role": "system", "content": prompt.system}] if prompt.system else []
-    return [*system, {"role": "user", "content": prompt.user}]
+    return [*system, *prompt.messages]
 
 
 def _finish(response: Any, refused: bool) -> Finish:

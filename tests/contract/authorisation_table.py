@@ -112,6 +112,7 @@ GET    /api/benchmarks                                             viewer  share
 POST   /api/benchmarks                                             owner   shared
 POST   /api/benchmarks/files                                       owner   shared
 POST   /api/benchmarks/check                                       owner   shared
+POST   /api/benchmarks/try                                         owner   shared
 GET    /api/benchmarks/catalogue                                   viewer  shared
 GET    /api/benchmarks/catalogue/{name}                            viewer  shared
 POST   /api/benchmarks/catalogue/{name}                            owner   shared

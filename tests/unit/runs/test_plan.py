@@ -13,9 +13,13 @@ from orchestrator.runs.plan import (
     execution_limits,
     free_uid_base,
     item_positions,
+    plan_of,
     run_spec,
     sandbox_slots,
 )
+from runner.contract.grading_rules import AnswerRule, By, GradingRules, JudgeRule
+from runner.contract.python_file import PythonFile
+from runner.contract.run_spec import call_key
 from tests.rows import a_model, a_run, an_attempt
 
 
@@ -37,6 +41,21 @@ def test_positions_follow_benchmarks_problems_samples() -> None:
         ("y", "1", 0): 4,
         ("y", "1", 1): 5,
     }
+
+
+def test_only_the_turns_of_a_conversation_are_planned() -> None:
+    program = PythonFile(source="", turns=3)
+    rules = GradingRules(answer=AnswerRule(), judge=JudgeRule(by=By.PYTHON), prompt_version="v", program=program)
+    parts = [
+        PlannedBenchmark(name="talk", adapter="defined", pack_digest="d", problem_ids=["a/b", "c"], rules=rules),
+        PlannedBenchmark(name="once", adapter="a", pack_digest="d", problem_ids=["1"]),
+    ]
+    plan = plan_of(a_run(task=BenchmarkTask(benchmarks=parts)))
+    asked = [call_key("talk", "a/b", 0, turn) for turn in range(5)]
+    assert [plan.asks(key) for key in asked] == [True, True, True, False, False]
+    assert [plan.asks(call_key("once", "1", 0, turn)) for turn in range(2)] == [True, False]
+    for key in ("talk/c/0/-1", "talk/c/0/01", "talk/c/0/1.0", "talk/c/0/", "talk/c/1/0", "talk/x/0/0", "talk/c/0/٣", "c"):
+        assert not plan.asks(key), key
 
 
 @pytest.mark.parametrize(("vcpu", "slots"), [(1 / 16, 1), (0.5, 1), (1, 1), (2, 2), (3.9, 3)], ids=str)

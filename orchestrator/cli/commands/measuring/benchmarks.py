@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,15 +10,17 @@ from urllib.parse import quote
 
 import typer
 
-from orchestrator.cli.api.client import UPLOAD_TIMEOUT, Client, Json, given
+from orchestrator.benchmarks.python_file import constants_of, default_name, is_python
+from orchestrator.cli.api.client import UPLOAD_TIMEOUT, Client, Json, given, run_path
 from orchestrator.cli.commands.measuring.datasets import progress_shown, wait_for_dataset
-from orchestrator.cli.commands.measuring.runs import raise_for, wait
+from orchestrator.cli.commands.measuring.runs import raise_for, submit, wait
 from orchestrator.cli.context import command, command_group
 from orchestrator.cli.errors import BadUsage
 from orchestrator.cli.files.batch_config import read_config
 from orchestrator.cli.view.datasets import dates_of
-from orchestrator.cli.view.output import Columns, JsonFlag, Output
+from orchestrator.cli.view.output import Columns, JsonFlag, Output, records_table
 from orchestrator.cli.view.text import clean, interval, money, percent
+from orchestrator.datasets.errors import BadSource
 
 BENCHMARK_COLUMNS: Columns = {
     "Benchmark": lambda row: f"{row['name']} (default)" if row["default"] else row["name"],
@@ -47,8 +50,21 @@ AGREEMENT_COLUMNS: Columns = {
     "Run": "run_id",
 }
 AGREEMENT_NUMBERS = ("Agrees", "95 % interval", "Kappa", "Wrongly passed", "Wrongly failed", "No verdict", "Cost")
+TRIED_COLUMNS: Columns = {
+    "Problem": "problem_id",
+    "Value": lambda row: "–" if row["value"] is None else f"{row['value']:.3g}",
+    "Verdict": lambda row: "failed" if row["error"] else "passed" if row["passed"] else "not passed",
+    "Reason": lambda row: row["error"] or row["reason"],
+}
+ITEM_COLUMNS: Columns = {
+    "Problem": "problem_id",
+    "Value": lambda row: "–" if row["score"] is None else f"{row['score']:.3g}",
+    "Outcome": "outcome",
+    "Detail": "detail",
+}
 SHOWN_CHARS = 2000
-File = Annotated[Path, typer.Argument(help="The file that describes the benchmark: YAML or JSON.", metavar="FILE")]
+PAIRS = (("id", "problem_id"), ("text", "answer"))
+File = Annotated[Path, typer.Argument(help="The file that describes the benchmark: YAML, JSON, or Python.", metavar="FILE")]
 Name = Annotated[str, typer.Argument(help="A benchmark.")]
 
 FileOrName = Annotated[
@@ -152,6 +168,39 @@ def show_agreement(
         cmd.out.items(cmd.client.items(_path(name) + "/agreement"), AGREEMENT_COLUMNS, right=AGREEMENT_NUMBERS)
 
 
+@benchmarks_app.command("try")
+def try_benchmark(
+    file: File,
+    answers: Annotated[
+        Path | None, typer.Option("--answers", help="Stored answers to score: JSON lines with `id` and `text`.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="A model to ask instead.")] = None,
+    sample_size: Annotated[int, typer.Option("--sample-size", "-n", min=1, help="How many problems it is asked.")] = 3,
+    as_json: JsonFlag = False,
+) -> None:
+    """Try a benchmark on stored answers, or on a few answers of a model, before it is added.
+
+    With --answers, the functions of a Python file score the answers in the sandbox; nothing is stored. With --model, the
+    benchmark is added as NAME-trial and run on a few problems.
+    """
+    if (answers is None) == (model is None):
+        raise BadUsage("Name either stored answers with --answers FILE or a model with --model MODEL.")
+    with command(as_json) as cmd:
+        body = _body(cmd.client, file)
+        if answers is not None:
+            tried = cmd.client.post("/api/benchmarks/try", {**body, "answers": _answers(answers)}, timeout=UPLOAD_TIMEOUT)
+            cmd.out.items(tried["items"], TRIED_COLUMNS, right=("Value",))
+            return
+        trial = f"{_name_of(file, body)[:58]}-trial"
+        job = cmd.client.post("/api/benchmarks", {**body, "name": trial})
+        wait_for_dataset(cmd.client, job["name"], lambda *_: None)
+        request = {"model_id": model, "benchmarks": [trial], "sample_size": sample_size}
+        (run,) = wait(cmd, submit(cmd, [request]))
+        items = cmd.client.items(f"{run_path(run['id'])}/items")
+        cmd.out.result({"run": run, "items": items}, lambda: records_table(items, ITEM_COLUMNS, right=("Value",)))
+        raise_for([run])
+
+
 @benchmarks_app.command("remove")
 def remove_benchmark(name: Name, as_json: JsonFlag = False) -> None:
     """Delete a benchmark's problems; results stay."""
@@ -186,14 +235,57 @@ def _catalogue_lines(entry: Json) -> list[str]:
 
 def _body(client: Client, file: Path) -> Json:
     """The description, with the files that it names uploaded. Their paths are relative to the description."""
-    document = read_config(file)
+    if is_python(file.name):
+        source = _text(file)
+        document = _constants(file, source)
+        form: Json = {"python": source, "filename": file.name}
+    else:
+        document = read_config(file)
+        form = {"definition": document}
     handles = {}
     for name in _named_files(document):
         path = file.parent / Path(name).expanduser()
         if not path.is_file():
             raise BadUsage(f"{clean(file)} names the file {clean(name)}, and there is no {clean(path)}.")
         handles[name] = client.upload("POST", "/api/benchmarks/files", path, filename=path.name)["file"]
-    return {"definition": document, "files": handles}
+    return {**form, "files": handles}
+
+
+def _name_of(file: Path, body: Json) -> str:
+    given = _constants(file, body["python"]) if "python" in body else body["definition"]
+    return str(given.get("name") or default_name(file.name))
+
+
+def _constants(file: Path, source: str) -> Json:
+    """What the constants of a Python file say; it is not executed."""
+    try:
+        return constants_of(source)[0]
+    except BadSource as error:
+        raise BadUsage(f"{clean(file)}: {error.detail}") from None
+
+
+def _answers(file: Path) -> list[Json]:
+    """The stored answers, one per line; `problem_id` and `answer` are accepted too."""
+    answers = []
+    for number, line in enumerate(_text(file).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            problem_id, text = (entry.get(name) or entry.get(other) for name, other in PAIRS)
+        except (ValueError, AttributeError):
+            problem_id = text = None
+        if problem_id is None or not isinstance(text, str):
+            raise BadUsage(f'{clean(file)}, line {number} is not of the form {{"id": ..., "text": ...}}.')
+        answers.append({"problem_id": str(problem_id), "text": text})
+    return answers
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadUsage(f"{clean(file)} cannot be read: {error}.") from None
 
 
 def _named_files(document: Json) -> list[str]:
