@@ -33,6 +33,11 @@ RUN mkdir -p /opt/benchyard/bin && ln -s /usr/local/bin/orchestrator-entrypoint 
 COPY runner/__init__.py /app/runner/
 COPY runner/contract /app/runner/contract
 COPY runner/rules /app/runner/rules
+# Tries users' Python files in the runner's sandbox, in a process of its own.
+COPY runner/sandbox /app/runner/sandbox
+COPY runner/reporting/__init__.py runner/reporting/truncation.py /app/runner/reporting/
+COPY runner/benchmarks/__init__.py runner/benchmarks/user_program.py runner/benchmarks/task_types.py /app/runner/benchmarks/
+COPY runner/items/__init__.py runner/items/task_trial.py /app/runner/items/
 COPY orchestrator /app/orchestrator
 RUN python -m compileall -q --invalidation-mode unchecked-hash /app
 ARG SOURCE=unknown
