@@ -11,10 +11,14 @@ ROOT = Path(__file__).parent
 IMAGE_FILES = (
     "runner.Dockerfile",
     "orchestrator.Dockerfile",
+    "harness-inspect.Dockerfile",
+    "harness-lm-eval.Dockerfile",
     "pyproject.toml",
     "requirements/build.txt",
     "requirements/runner.txt",
     "requirements/orchestrator.txt",
+    "requirements/harness-inspect.txt",
+    "requirements/harness-lm-eval.txt",
     "scripts/base-image",
     "scripts/orchestrator-entrypoint",
 )

@@ -17,6 +17,8 @@ COPIED = (
     "LICENSE",
     "runner.Dockerfile",
     "orchestrator.Dockerfile",
+    "harness-inspect.Dockerfile",
+    "harness-lm-eval.Dockerfile",
     "requirements",
     "scripts",
     "orchestrator",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.images.sources import NAMES, Sources
+from orchestrator.images.sources import HARNESSES, NAMES, Sources
 
 LABEL_SOURCE = "benchyard.source"
 LABEL_BASE = "benchyard.base"
@@ -57,7 +57,7 @@ class Builder:
 
     def build(self, image: str, tag: str, base: str) -> BuiltImage:
         """Build one image on `base`, unless it is up to date."""
-        if image not in NAMES:
+        if image not in (*NAMES, *HARNESSES):
             raise BuildFailed(f"there is no image {image!r}: {' or '.join(NAMES)}")
         base_id, digest = self._inspect(base, "{{.Id}}"), self._sources.digest(image)
         if not base_id:

@@ -16,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 NAMES = ("runner", "orchestrator")
+HARNESSES = ("harness-inspect", "harness-lm-eval")
+"""The images of preset harnesses, which nothing but their own runs needs."""
 PACKAGES = ("orchestrator", "runner")
 FILES = Path(__file__).parent / "files"
 """Exists only in an installed package: setup.py puts the checkout's top-level files here."""

@@ -176,6 +176,14 @@ def unreadable_judgements(session: Session, run_id: str) -> list[str]:
     ]
 
 
+def tokens_of_calls(session: Session, run_id: str) -> tuple[int, int]:
+    """Input and output tokens of all answered calls of a run, for runs whose items do not name their calls."""
+    columns: Any = (func.sum(GatewayCall.input_tokens), func.sum(GatewayCall.output_tokens))
+    query = select(*columns).where(GatewayCall.run_id == run_id, GatewayCall.state == "settled")
+    asked, answered = session.exec(query).one()
+    return int(asked or 0), int(answered or 0)
+
+
 def copy_answers(session: Session, source: str, target: str, *, without: Sequence[str] = ()) -> int:
     """Copy the paid answers of `source` to `target`, so that they are not bought again, except those with the keys in
     `without`."""

@@ -24,7 +24,7 @@ import structlog
 from orchestrator.engines.bounded_threads import BoundedThreads, Deadline, GivenUp, stream_from_thread
 from orchestrator.engines.docker.api import Conflict, DockerApi, NotThere
 from orchestrator.engines.docker.facts import isolation_sentence, labels_in, read_container, read_host, read_stats
-from orchestrator.engines.docker.guest_images import Guest, check_allowed, own_image_missing
+from orchestrator.engines.docker.guest_images import PRESETS, Guest, check_allowed, own_image_missing
 from orchestrator.engines.docker.kit import prepare_guest, remove_kits
 from orchestrator.engines.docker.network import RunnerNetwork
 from orchestrator.engines.docker.network_upkeep import NetworkUpkeep
@@ -116,7 +116,7 @@ class DockerEngine:
                 await self._pulls.have(request.image)
             if request.guest is not None:
                 check_allowed(request.guest, request.image, self.config.guest_images)
-                if self.config.guest_pull and request.guest != request.image:
+                if self.config.guest_pull and request.guest != request.image and request.guest not in PRESETS:
                     await self._pulls.have(request.guest)
             return await self._call(lambda deadline: self._launch(request, deadline))
 

@@ -22,6 +22,8 @@ VARIABLE = "BENCHYARD_GUEST"
 DISTURBING = ("LD_", "PYTHON", "GLIBC_", "MALLOC_")
 """Variables of an image that would affect our own interpreter: the command gets them, the runner does not."""
 SETTING = "BENCHYARD_COMMAND_IMAGES"
+PRESETS = {f"benchyard-harness-{name}:latest": name for name in ("inspect", "lm-eval")}
+"""Images of preset harnesses, which are built here; no registry has them."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,9 @@ class Guest:
 
 
 def is_allowed(image: str, patterns: Sequence[str]) -> bool:
-    """Shell patterns. A name without a tag also matches as `latest`."""
+    """Shell patterns. A name without a tag also matches as `latest`. Images of presets are always allowed."""
     names = {image} if ":" in image.rsplit("/", 1)[-1] or "@" in image else {image, f"{image}:latest"}
-    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+    return bool(names & PRESETS.keys()) or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
 def refusal(image: str, patterns: Sequence[str]) -> str:
@@ -48,6 +50,8 @@ def refusal(image: str, patterns: Sequence[str]) -> str:
 
 
 def missing(image: str) -> str:
+    if image in PRESETS:
+        return f"Image {image} is not on this engine: build it there with `benchyard harness build {PRESETS[image]}`."
     return f"Image {image} is not on this engine: get it with docker pull {image}, or build it there."
 
 

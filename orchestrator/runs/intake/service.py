@@ -316,6 +316,7 @@ class _Context:
     def _complete(self, event: CompleteEvent) -> None:
         if self._run.kind == RunKind.HARNESS:  # it is over when it says so, whatever it announced
             self._run.items_total = self._run.items_done
+            self._count_tokens()
         if self._run.items_done != self._run.items_total:
             raise Conflict(
                 f"the runner reports completion, but {self._run.items_done} of {self._run.items_total} items are stored"
@@ -324,6 +325,9 @@ class _Context:
             self._nothing_measured(event)
         else:
             self._finish(None, event)
+
+    def _count_tokens(self) -> None:
+        self._run.input_tokens, self._run.output_tokens = item_queries.tokens_of_calls(self._session, self._run.id)
 
     def _nothing_measured(self, event: CompleteEvent) -> None:
         """Fail the run of a command without a passed repeat: it has no figures."""
@@ -353,6 +357,8 @@ class _Context:
         self._append(event, {"reason": reason.value, "message": message})
         self._attempt.reason = reason.value
         self._attempt.detail = message
+        if self._run.kind == RunKind.HARNESS:
+            self._count_tokens()
         if self._evals is not None:
             self._evals.gave_up(self._session, self._run, event.code)
         final = reason in FINAL or (self._evals is not None and reason is Reason.BUDGET_EXHAUSTED)

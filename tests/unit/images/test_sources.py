@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from orchestrator.images.build import Builder, BuildFailed, docker_environment
-from orchestrator.images.sources import NAMES, Sources, SourcesMissing, copied, find_sources
+from orchestrator.images.sources import HARNESSES, NAMES, Sources, SourcesMissing, copied, find_sources
 from tests.installed import ROOT, build, copy_checkout, unpack
 
 DIGESTS = """
 import json
-from orchestrator.images.sources import NAMES, find_sources
+from orchestrator.images.sources import HARNESSES, NAMES, find_sources
 sources = find_sources()
-print(json.dumps({name: [sources.digest(name), sorted(sources.files(name))] for name in NAMES}))
+print(json.dumps({name: [sources.digest(name), sorted(sources.files(name))] for name in NAMES + HARNESSES}))
 """
 
 
@@ -56,7 +56,7 @@ def test_an_installed_package_has_the_same_sources_as_its_checkout(installed: Pa
     done = run_installed(installed, "-c", DIGESTS)
     here = find_sources()
     assert here.root == ROOT
-    wanted = {name: [here.digest(name), sorted(here.files(name))] for name in NAMES}
+    wanted = {name: [here.digest(name), sorted(here.files(name))] for name in NAMES + HARNESSES}
     assert json.loads(done.stdout) == wanted, done.stderr
 
 
@@ -74,7 +74,7 @@ def test_without_its_extra_the_command_says_which_one_to_install(installed: Path
     assert (module.returncode, module.stderr) == (1, done.stderr)
 
 
-@pytest.mark.parametrize("image", NAMES)
+@pytest.mark.parametrize("image", NAMES + HARNESSES)
 def test_a_context_is_what_the_dockerfile_copies(image: str, tmp_path: Path) -> None:
     sources = find_sources()
     sources.stage(image, tmp_path)

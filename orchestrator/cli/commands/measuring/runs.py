@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -11,6 +12,7 @@ from orchestrator.cli.api.client import Json, given, run_path
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import INTERRUPTED, BadUsage, CliError, RunCancelled, RunFailed
 from orchestrator.cli.excluded import DEFAULT, MaxExcludedOption, raise_for_excluded, read_max_excluded
+from orchestrator.cli.files.preset_body import preset_body
 from orchestrator.cli.view.live import watch
 from orchestrator.cli.view.output import JsonFlag
 from orchestrator.cli.view.runs import remarks, result_table, subject
@@ -27,9 +29,22 @@ def run(
     model: Annotated[
         list[str], typer.Option("--model", "-m", help="Slug or id of a model; several: one run each, at once.")
     ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="With --harness: arguments for the harness.")
+    ] = None,
     sample_size: Annotated[
-        str, typer.Option("--sample-size", "-n", metavar="N|P%|all", help="How many problems: a number, a share, or all.")
-    ],
+        str | None,
+        typer.Option("--sample-size", "-n", metavar="N|P%|all", help="How many problems: a number, a share, or all."),
+    ] = None,
+    harness: Annotated[
+        str | None, typer.Option(metavar="PRESET", help="Run a task of another harness: inspect, lm-eval.")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="FILE|NAME", help="With --harness: a file with the task, or a task's name.")
+    ] = None,
+    file: Annotated[
+        list[Path] | None, typer.Option("--file", metavar="PATH", help="With --harness: a further file; may be repeated.")
+    ] = None,
     benchmark: Annotated[
         list[str] | None, typer.Option("--benchmark", "-b", help="Benchmark; several are possible. Default: the service's.")
     ] = None,
@@ -56,23 +71,24 @@ def run(
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the ids and return.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run models on a benchmark, show progress, then the scores with their 95 % intervals.
+    """Run models on a benchmark or on a task of another harness, show progress, then the scores with 95 % intervals.
 
     Exit code: 0 completed, 3 failed or more items left out than --max-excluded allows, 4 cancelled.
     """
     limit = read_max_excluded(max_excluded)
-    body = given(
-        **read_sample_size(sample_size),
-        benchmarks=benchmark or None,
-        samples_per_problem=samples,
+    common = given(
         instance_type=instance_type,
         provider=provider,
         budget_usd=budget,
         reuse_answers=reuse_answers,
-        seed=seed,
         concurrency=concurrency,
         deadline_s=None if deadline is None else read_span(deadline),
         priority=priority,
+    )
+    selection = given(
+        benchmarks=benchmark or None,
+        samples_per_problem=None if samples == 1 else samples,
+        seed=seed or None,
         after=after,
         before=before,
         difficulty=difficulty or None,
@@ -81,6 +97,16 @@ def run(
         ids=ids or None,
         exclude_flagged=exclude_flagged or None,
     )
+    if harness is not None:
+        if sample_size is not None or selection:
+            raise BadUsage("A harness chooses its problems itself: give its own arguments after --, such as -- --limit 10.")
+        body = {**common, **preset_body(harness, task, file or (), arguments or ())}
+    else:
+        if task is not None or file or arguments:
+            raise BadUsage("--task, --file and arguments after -- belong to --harness.")
+        if sample_size is None:
+            raise BadUsage("Say how many problems: --sample-size N, P% or all.")
+        body = {**common, **read_sample_size(sample_size), **selection}
     with command(as_json) as cmd:
         run_ids = submit(cmd, [{**body, "model_id": slug} for slug in model])
         if detach:
