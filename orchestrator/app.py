@@ -179,7 +179,8 @@ async def open_services(
         )
         wake = runs.signals.wake
         commands = CommandRuns(db, settings, clock, runs.service, engine_name=choice.engine.name, wake=wake)
-        batches = BatchService(db, settings, clock, runs.service, commands, wake=wake)
+        harnesses = HarnessRuns(db, settings, clock, runs.service, engine_name=choice.engine.name, wake=wake)
+        batches = BatchService(db, settings, clock, runs.service, commands, harnesses, wake=wake)
         eval_jobs = EvalJobs(db, settings, clock, runs.service, wake=wake)
         dataset_jobs = DatasetJobs(clock)
         stack.push_async_callback(asyncio.to_thread, dataset_jobs.close)
@@ -270,7 +271,7 @@ async def open_services(
             models=ModelCatalogue(db, clock),
             runs=runs.service,
             commands=commands,
-            harnesses=HarnessRuns(db, settings, clock, runs.service, engine_name=choice.engine.name, wake=wake),
+            harnesses=harnesses,
             schedules=schedules,
             webhooks=WebhookService(db, clock, allowed, sender, os.urandom),
             grades=GradeService(db, catalogue, settings, clock, runs.service, wake=wake),

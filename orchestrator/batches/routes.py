@@ -18,10 +18,11 @@ from orchestrator.batches.schemas import (
     CommandBatchCreate,
     MatrixOut,
 )
-from orchestrator.batches.service import NewBatch
+from orchestrator.batches.service import NewBatch, NewCommandBatch, NewHarnessBatch
 from orchestrator.batches.state import EndMode, newest_by_slot
 from orchestrator.batches.views import batch_view, batches_view, matrix_view
 from orchestrator.db.idempotency import keyed
+from orchestrator.harnesses.schemas import HarnessBatchCreate
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
@@ -37,11 +38,14 @@ BatchId = Annotated[
 
 def _kind(body: Any) -> str:
     commands = "commands" in body if isinstance(body, dict) else isinstance(body, CommandBatchCreate)
-    return f"{TAG}commands" if commands else f"{TAG}benchmarks"
+    harnesses = "harnesses" in body if isinstance(body, dict) else isinstance(body, HarnessBatchCreate)
+    return f"{TAG}commands" if commands else f"{TAG}harnesses" if harnesses else f"{TAG}benchmarks"
 
 
 BatchBody = Annotated[
-    Annotated[BatchCreate, Tag(f"{TAG}benchmarks")] | Annotated[CommandBatchCreate, Tag(f"{TAG}commands")],
+    Annotated[BatchCreate, Tag(f"{TAG}benchmarks")]
+    | Annotated[CommandBatchCreate, Tag(f"{TAG}commands")]
+    | Annotated[HarnessBatchCreate, Tag(f"{TAG}harnesses")],
     Discriminator(_kind),
 ]
 
@@ -51,8 +55,14 @@ async def create_batch(
     body: BatchBody, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> BatchCreated:
     """Queue a run for each combination, all or none. Responds once they are stored."""
-    request = body.request() if isinstance(body, CommandBatchCreate) else _request(body, context)
-    document = body.shown() if isinstance(body, CommandBatchCreate) else body.model_dump(mode="json", exclude_none=True)
+    request: NewBatch | NewCommandBatch | NewHarnessBatch
+    match body:
+        case CommandBatchCreate():
+            request, document = body.request(), body.shown()
+        case HarnessBatchCreate():
+            request, document = body.request(context.settings.reuse_answers), body.shown()
+        case BatchCreate():
+            request, document = _request(body, context), body.model_dump(mode="json", exclude_none=True)
     key = keyed("POST /api/batches", idempotency_key)
     batch_id = await context.batches.create(request, document, key)
     batch = await context.batches.find(batch_id)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from sqlmodel import Session
 
@@ -23,8 +23,9 @@ from orchestrator.commands.service import CommandRuns, NewCommand
 from orchestrator.db.idempotency import Idempotency, answer_once, stored_reply
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
+from orchestrator.harnesses.service import HarnessRuns, NewHarness
 from orchestrator.models import queries as model_queries
-from orchestrator.runs.drafts import Benchmark, Command, draft_again
+from orchestrator.runs.drafts import Benchmark, Command, Draft, Harness, draft_again
 from orchestrator.runs.lifecycle import CancelRequested, Status
 from orchestrator.runs.queue import enqueue, enqueue_again
 from orchestrator.runs.service import NewRun, RunService
@@ -71,6 +72,19 @@ class NewCommandBatch:
     name: str = ""
 
 
+@dataclass(frozen=True)
+class NewHarnessBatch:
+    """Each harness for each model, x instance types x repeats. They share `budget_usd` equally."""
+
+    models: tuple[int | str, ...]
+    harnesses: tuple[NewHarness, ...]
+    machines: tuple[Machine, ...] = (Machine(),)
+    runs_per_instance_type: int = 1
+    external_id: int | None = None
+    name: str = ""
+    budget_usd: float | None = None
+
+
 class BatchService:
     def __init__(
         self,
@@ -79,22 +93,31 @@ class BatchService:
         clock: Clock,
         runs: RunService,
         commands: CommandRuns,
+        harnesses: HarnessRuns,
         *,
         wake: Callable[[], None],
     ) -> None:
         self._db, self._settings, self._clock = db, settings, clock
-        self._runs, self._command_runs, self._wake = runs, commands, wake
+        self._runs, self._command_runs, self._harness_runs, self._wake = runs, commands, harnesses, wake
 
     async def create(
-        self, request: NewBatch | NewCommandBatch, document: dict[str, Any], idempotency: Idempotency | None = None
+        self,
+        request: NewBatch | NewCommandBatch | NewHarnessBatch,
+        document: dict[str, Any],
+        idempotency: Idempotency | None = None,
     ) -> str:
         """Queue all members and return the batch's id. `document` is the request as shown to people."""
         key = idempotency and idempotency.of(request)
         if (reply := await self._db.read(lambda s: stored_reply(s, key))) is not None:
             return str(reply["batch_id"])
-        drafts: Sequence[Benchmark | Command] = (
-            await self._drafts(request) if isinstance(request, NewBatch) else self._commands(request)
-        )
+        drafts: Sequence[Benchmark | Command | Harness]
+        match request:
+            case NewBatch():
+                drafts = await self._drafts(request)
+            case NewHarnessBatch():
+                drafts = await self._harnesses(request)
+            case NewCommandBatch():
+                drafts = self._commands(request)
         now, daily = self._clock.now(), self._settings.daily_budget_usd
 
         def insert(session: Session) -> dict[str, str]:
@@ -107,8 +130,8 @@ class BatchService:
                     raise Conflict(f"model {model_id} was deleted meanwhile; GET /api/models lists the existing ones")
             for slot, draft in enumerate(drafts):
                 run_id = uuid7(now, slot.to_bytes(2, "big") + os.urandom(8))  # so that they start in slot order
-                draft = replace(draft, batch_id=batch_id, batch_slot=slot)  # noqa: PLW2901
-                enqueue(session, draft, now=now, daily_budget_usd=daily, run_id=run_id)
+                member = replace(draft, batch_id=batch_id, batch_slot=slot)
+                enqueue(session, cast("Draft", member), now=now, daily_budget_usd=daily, run_id=run_id)
             return {"batch_id": batch_id}
 
         answer = await self._db.write(lambda s: answer_once(s, key, now, lambda: insert(s)))
@@ -158,6 +181,30 @@ class BatchService:
                 f"the batch would have {count} runs ({len(request.commands)} commands and images x {len(request.machines)} "
                 f"instance types x {request.runs_per_instance_type} repeats), at most {MAX_MEMBERS} are allowed"
             )
+        return once * request.runs_per_instance_type
+
+    async def _harnesses(self, request: NewHarnessBatch) -> list[Harness]:
+        cells = list(product(request.machines, request.models, request.harnesses))
+        if (count := len(cells) * request.runs_per_instance_type) > MAX_MEMBERS:
+            raise Invalid(
+                f"the batch would have {count} runs ({len(request.models)} models x {len(request.harnesses)} harnesses x "
+                f"{len(request.machines)} instance types x {request.runs_per_instance_type} repeats), at most {MAX_MEMBERS} "
+                "are allowed"
+            )
+        share = None if request.budget_usd is None else request.budget_usd / count
+        once = [
+            await self._harness_runs.draft(
+                replace(
+                    harness,
+                    model=model,
+                    provider=machine.provider,
+                    instance_type=machine.instance_type,
+                    budget_usd=share,
+                    trigger_type=TRIGGER,
+                )
+            )
+            for machine, model, harness in cells
+        ]
         return once * request.runs_per_instance_type
 
     async def find(self, key: str) -> Batch:

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, field_validator, model_validator
 
+from orchestrator.batches.schemas import BatchShape
+from orchestrator.batches.service import NewHarnessBatch
 from orchestrator.commands.schemas import (
     CommandPlace,
     Environment,
@@ -124,6 +126,56 @@ class HarnessRunCreate(CommandPlace):
             budget_usd=self.budget_usd,
             concurrency=self.concurrency,
             reuse_answers=reuse_answers if self.reuse_answers is None else self.reuse_answers,
+        )
+
+
+class HarnessBatchCreate(BatchShape, CommandPlace):
+    """One run for each of models x harnesses x instance types x repeats. They share `budget_usd` equally."""
+
+    models: Annotated[list[StrictInt | Text], Field(min_length=1, max_length=1000, description="Ids or slugs of models.")]
+    harnesses: Annotated[list[HarnessBody], Field(min_length=1, max_length=100)]
+    budget_usd: Annotated[Number, Field(gt=0, le=1e9)] | None = None
+    concurrency: Annotated[StrictInt, Field(ge=1, le=256, description="Model calls at once, for each run.")] = CONCURRENCY
+    reuse_answers: StrictBool | None = None
+
+    @model_validator(mode="after")
+    def _once_each(self) -> Self:
+        self.machines(self.provider)
+        names = [body.task().name for body in self.harnesses]
+        if len(set(names)) != len(names):
+            raise ValueError("harnesses: two of them have the same name; give them names of their own")
+        if len(set(self.models)) != len(self.models):
+            raise ValueError("models: each model may be named once; runs_per_instance_type asks for repeats")
+        return self
+
+    def shown(self) -> dict[str, Any]:
+        """The request as shown to people, with digests in place of files."""
+        document = self.model_dump(mode="json", exclude_none=True)
+        for part, body in zip(document["harnesses"], self.harnesses, strict=True):
+            part["files"] = [FileOut.of(file.file()).model_dump(mode="json") for file in body.files]
+        return document
+
+    def request(self, reuse_answers: bool) -> NewHarnessBatch:
+        """`reuse_answers` is the default of the service."""
+        reuse = reuse_answers if self.reuse_answers is None else self.reuse_answers
+        return NewHarnessBatch(
+            models=tuple(self.models),
+            harnesses=tuple(
+                NewHarness(
+                    task=body.task(),
+                    model="",
+                    priority=self.priority,
+                    deadline_s=self.deadline_s,
+                    concurrency=self.concurrency,
+                    reuse_answers=reuse,
+                )
+                for body in self.harnesses
+            ),
+            machines=self.machines(self.provider),
+            runs_per_instance_type=self.runs_per_instance_type,
+            external_id=self.external_id,
+            name=self.name,
+            budget_usd=self.budget_usd,
         )
 
 

@@ -15,7 +15,16 @@ from orchestrator.dashboard.overview import model_names
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.errors import Invalid
 from orchestrator.http.policy import READ, Policy
-from orchestrator.leaderboard.views import ModelDetails, after_all_cut_offs, groups, inside, read_board, timeline
+from orchestrator.leaderboard.queries import harness_names
+from orchestrator.leaderboard.views import (
+    ModelDetails,
+    after_all_cut_offs,
+    board_problems,
+    groups,
+    inside,
+    read_board,
+    timeline,
+)
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.reports import queries as page_queries
@@ -41,13 +50,14 @@ async def leaderboard_page(
 
     lines, models, used = await context.db.read(read)
     installed = {info.name for info in await asyncio.to_thread(context.catalogue.benchmarks)}
+    installed |= await context.db.read(harness_names)
     names = [name for name in used if name in installed]
     default = await asyncio.to_thread(context.catalogue.default_benchmark)
     shown_benchmark = next((name for name in (benchmark, default, *names) if name in names), "")
     if not shown_benchmark:
         return page.show("leaderboard/leaderboard.html", names=[], chosen="")
     board = await read_board(context, shown_benchmark, first, last)
-    entries = await asyncio.to_thread(context.catalogue.entries, shown_benchmark)
+    _, entries = await board_problems(context, shown_benchmark)
     by_model = {line.model: line for line in lines if line.benchmarks == shown_benchmark}
     models_shown = {
         model.slug: ModelDetails(model.training_cutoff, by_model[model.slug].trend if model.slug in by_model else None)

@@ -41,12 +41,30 @@ def completed_runs(session: Session, benchmark: str, limit: int = 2000) -> list[
         select(*columns)
         .join(LlmModel, col(LlmModel.id) == col(run.model_id))
         .where(col(LlmModel.archived_at).is_(None), run.status == "completed")
-        .where((col(run.kind) == "benchmark") | imported)
+        .where(col(run.kind).in_(("benchmark", "harness")) | imported)
         .order_by(col(run.id).desc())
         .limit(limit)
     )
     rows = [BoardRun(*row) for row in session.exec(query).all()]
     return [row for row in rows if benchmark in row.benchmarks]
+
+
+def harness_names(session: Session) -> set[str]:
+    """Benchmarks that harnesses have brought; no catalogue lists them."""
+    query = select(ContainerRun.benchmarks).where(ContainerRun.kind == "harness", ContainerRun.status == "completed")
+    return {name for names in session.exec(query).all() for name in names}
+
+
+def newest_harness(session: Session, benchmark: str) -> tuple[str, list[str]] | None:
+    """Digest and problems of the newest completed harness run on a benchmark of this name."""
+    columns: Any = (ContainerRun.id, ContainerRun.benchmarks)
+    query = select(*columns).where(ContainerRun.kind == "harness", ContainerRun.status == "completed")
+    for run_id, benchmarks in session.exec(query.order_by(col(ContainerRun.id).desc())).all():
+        task = run_queries.task_of(session, run_id) if benchmark in benchmarks else None
+        if task is not None:
+            problems = dict.fromkeys(key[1] for key in item_queries.keys(session, run_id) if key[0] == benchmark)
+            return task.benchmarks[0].pack_digest, list(problems)
+    return None
 
 
 def read_candidates(session: Session, benchmark: str, pack_digest: str) -> list[Candidate]:
@@ -73,7 +91,7 @@ def read_candidates(session: Session, benchmark: str, pack_digest: str) -> list[
             version = sample["prompt_version"]
         else:  # stored by an older version
             version = item_queries.prompt_versions(session, run.id, [benchmark])[benchmark]
-        problems = frozenset(parts[0].problem_ids)
+        problems = frozenset(parts[0].problem_ids or (key[1] for key in item_queries.keys(session, run.id)))
         candidates.append(Candidate(run.model_id, run.id, problems, version, why_not, run.imported))
     return candidates
 

@@ -14,10 +14,11 @@ from itertools import groupby
 from sqlmodel import Session
 
 from orchestrator.dashboard.charts import Trend
+from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.errors import Invalid
 from orchestrator.http.context import Services
-from orchestrator.leaderboard.queries import read_candidates
+from orchestrator.leaderboard.queries import newest_harness, read_candidates
 from orchestrator.leaderboard.ranking import LEVEL, Entrant, leaderboard
 from orchestrator.leaderboard.samples import BoardSample, board_samples, unranked
 from orchestrator.leaderboard.schemas import BoardSampleOut, LeaderboardOut, PlaceOut, UnrankedOut
@@ -159,12 +160,23 @@ def _name(month: int) -> str:
     return f"{month // 12:04}-{month % 12 + 1:02}"
 
 
+async def board_problems(context: Services, name: str) -> tuple[str, Sequence[Entry]]:
+    """Digest and problems of a benchmark: those of the catalogue, or those of the newest harness run of that name."""
+    try:
+        info = await asyncio.to_thread(context.catalogue.get, name)
+        return info.pack_digest, await asyncio.to_thread(context.catalogue.entries, name)
+    except UnknownBenchmark:
+        newest = await context.db.read(lambda session: newest_harness(session, name))
+        if newest is None:
+            raise
+        return newest[0], [Entry(problem_id) for problem_id in newest[1]]
+
+
 async def read_board(
     context: Services, benchmark: str | None, after: date | None, before: date | None, sample: str | None = None
 ) -> LeaderboardOut:
     name = benchmark or context.catalogue.default_benchmark()
-    info = await asyncio.to_thread(context.catalogue.get, name)
-    entries = await asyncio.to_thread(context.catalogue.entries, name)
+    pack_digest, entries = await board_problems(context, name)
     window = frozenset(
         entry.id
         for entry in entries
@@ -173,8 +185,8 @@ async def read_board(
     )
 
     def read(session: Session) -> tuple[list[BoardSample], BoardSample | None, list[Entrant], list[UnrankedOut], set[str]]:
-        candidates = read_candidates(session, name, info.pack_digest)
-        samples = board_samples(candidates, window, info.pack_digest)
+        candidates = read_candidates(session, name, pack_digest)
+        samples = board_samples(candidates, window, pack_digest)
         board = _chosen(samples, sample)
         models = model_queries.by_ids(session, {candidate.model_id for candidate in candidates})
         entrants = []
@@ -194,7 +206,7 @@ async def read_board(
     ranking = await asyncio.to_thread(leaderboard, entrants)
     return LeaderboardOut(
         benchmark=name,
-        pack_digest=info.pack_digest,
+        pack_digest=pack_digest,
         after=after,
         before=before,
         level=LEVEL,

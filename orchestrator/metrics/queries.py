@@ -36,7 +36,8 @@ def since(session: Session, lowest_id: str, also: Collection[str]) -> list[Conta
 
 def newest_scored(session: Session, limit: int) -> Sequence[ContainerRun]:
     """The newest completed runs with a score."""
-    query = select(ContainerRun).where(ContainerRun.status == "completed", ContainerRun.kind == "benchmark")
+    scored = col(ContainerRun.kind).in_(("benchmark", "harness"))
+    query = select(ContainerRun).where(ContainerRun.status == "completed", scored)
     return session.exec(query.options(WITHOUT_TASK).order_by(col(ContainerRun.id).desc()).limit(limit)).all()
 
 

@@ -139,7 +139,7 @@ class RunMetrics:
 
     def _show_scores(self, run: ContainerRun, model: LlmModel | None) -> None:
         """Shows the newest run of each model and benchmark, whatever the order of reading."""
-        if run.status != Status.COMPLETED or run.kind != "benchmark" or model is None:
+        if run.status != Status.COMPLETED or run.kind not in ("benchmark", "harness") or model is None:
             return
         for benchmark, score in scores_by_benchmark(run.score, run.benchmarks).items():
             which = self._models.of(model.slug), self._benchmarks.of(benchmark)

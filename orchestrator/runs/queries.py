@@ -15,7 +15,7 @@ from orchestrator.runs.tables import Artefact, Attempt, AttemptUsage, ContainerR
 LIVE = ("starting", "running")
 RETRY = "retry"
 """The trigger of a retry. A regrade also sets `retry_of`, but has another trigger."""
-MEASURING = col(ContainerRun.kind).in_(("benchmark", "grade", "command"))
+MEASURING = col(ContainerRun.kind).in_(("benchmark", "grade", "command", "harness"))
 """Runs that measure something; eval jobs do not."""
 OURS = col(ContainerRun.inherited).is_(False)
 """Excludes runs that belong to the installation that this one is a copy of."""

@@ -33,9 +33,11 @@ def file_body(path: Path, base: Path, name: str | None = None) -> dict[str, Any]
 
 def with_files(config: dict[str, Any], base: Path) -> dict[str, Any]:
     """The batch description with its files read; paths are relative to the description's directory."""
-    commands = config.get("commands")
+    commands, harnesses = config.get("commands"), config.get("harnesses")
     if isinstance(commands, list):
         config = {**config, "commands": [_read(part, base) for part in commands]}
+    if isinstance(harnesses, list):
+        config = {**config, "harnesses": [_read(part, base) for part in harnesses]}
     return _read(config, base) if isinstance(commands, list) else config
 
 

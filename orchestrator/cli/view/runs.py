@@ -29,7 +29,7 @@ Run = dict[str, Any]
 
 def subject(run: Run) -> str:
     """The subject of a run: the image of a command, otherwise the model; a job without a model is named by its kind."""
-    return str(run.get("image") or run["model"] or run["kind"])
+    return str(run["model"] or run.get("image") or run["kind"])
 
 
 def _passed(run: Run) -> str:
@@ -138,8 +138,8 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
             *((f"  {clean(name)}", _score_text(part)) for name, part in _parts(run).items()),
             ("Progress", f"{progress['done']} of {progress['total']} items, {run['passed']} passed"),
             ("Outcomes", outcomes_sentence(run["outcomes"])),
-            ("Sample", None if run["kind"] == "command" else _sample(run)),
-            ("Problems", None if run["kind"] == "command" else _problems(run)),
+            ("Sample", None if run["kind"] in ("command", "harness") else _sample(run)),
+            ("Problems", None if run["kind"] in ("command", "harness") else _problems(run)),
             ("Instance", f"{run['instance_type']}, {run['concurrency']} items at once"),
             ("Provider", run["provider"]),
             ("Budget", run["budget_usd"] and money(run["budget_usd"])),

@@ -52,7 +52,7 @@ async def harness(container: FakeContainer) -> int:
         for number in range(4):
             if f"{task['name']}/{number}" in done:
                 continue
-            outcome = "infra_error" if number == 3 and not done and not crashes["next"] else "passed"
+            outcome = "infra_error" if number == 3 and not done and "FAULTY" in task["env"] else "passed"
             item = {"benchmark": task["name"], "problem_id": f"{task['name']}/{number}", "outcome": outcome, "answer": "4"}
             await runner.send(runner.next("progress", item=item), runner.next("log", message="same"))
             await runner.send(runner.next("progress", item=item))
@@ -84,7 +84,7 @@ async def submit(service: Service, model: str = "demo-strong", **changed: Any) -
 
 async def test_items_that_nobody_planned_make_a_score(yard: Service) -> None:
     answers.clear()
-    run = await yard.until(await submit(yard), "completed")
+    run = await yard.until(await submit(yard, env={"FAULTY": "1"}), "completed")
     assert (run["kind"], run["image"], run["model"], run["benchmarks"]) == ("harness", "inspect:1", "demo-strong", ["sums"])
     assert run["progress"] == {"done": 4, "total": 4}, "it is over when the harness says so, though 6 were announced"
     assert (run["score"]["n"], run["score"]["passed"], run["score"]["excluded"]) == (3, 3, 1)
@@ -129,6 +129,33 @@ async def test_runs_of_one_harness_are_compared_in_pairs(yard: Service) -> None:
         await yard.until(run_id, "completed")
     page = await yard.client.get("/compare", params={"run": ids}, headers={"accept": "text/html"})
     assert page.status_code == 200
+    assert "different samples" not in page.text
+    listed = {run["id"] for run in (await yard.client.get("/api/container-runs")).json()["items"]}
+    assert set(ids) <= listed
+    board = (await yard.client.get("/api/leaderboard", params={"benchmark": "sums"})).json()
+    assert {place["model"] for place in board["places"]} == {"demo-strong", "demo-weak"}, board
+    page = await yard.client.get("/leaderboard", params={"benchmark": "sums"}, headers={"accept": "text/html"})
+    assert "demo-weak" in page.text
+
+
+async def test_a_batch_runs_a_harness_for_every_model(yard: Service) -> None:
+    body = {"models": ["demo-strong", "demo-weak"], "harnesses": [HARNESS], "budget_usd": 1, "runs_per_instance_type": 2}
+    answer = await yard.client.post("/api/batches", json=body)
+    assert answer.status_code == 202, answer.text
+    batch_id = answer.json()["batch_id"]
+    runs = (await yard.client.get("/api/container-runs", params={"batch_id": batch_id})).json()["items"]
+    assert sorted((run["model"], run["kind"], run["budget_usd"]) for run in runs) == [
+        *[("demo-strong", "harness", 0.25)] * 2,
+        *[("demo-weak", "harness", 0.25)] * 2,
+    ]
+    for run in runs:
+        await yard.until(run["id"], "completed")
+    batch = (await yard.client.get(f"/api/batches/{batch_id}")).json()
+    assert batch["state"] == "completed"
+    page = await yard.client.get(f"/batches/{batch_id}", headers={"accept": "text/html"})
+    assert page.status_code == 200
+    twice = await yard.client.post("/api/batches", json={**body, "harnesses": [HARNESS, HARNESS]})
+    assert (twice.status_code, "names of their own" in twice.text) == (422, True)
 
 
 @pytest.mark.parametrize(
