@@ -50,7 +50,7 @@ def test_a_client_that_says_it_repeats_gets_the_answer_that_was_sent_to_it() -> 
 
 
 def test_the_gateway_accepts_these_keys_and_no_others() -> None:
-    allowed = planned_calls(None, None, "run", RunKind.HARNESS)  # type: ignore[arg-type]
+    allowed = planned_calls(None, None, "run", RunKind.HARNESS).asks  # type: ignore[arg-type]
     digest = question_digest("/v1/messages", {}, {})
     assert allowed(key_of(digest, 0))
     assert allowed(key_of(digest, 123_456))
