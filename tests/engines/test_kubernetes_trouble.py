@@ -438,6 +438,26 @@ async def test_launches_wait_until_a_probe_has_shown_that_the_policy_holds(scene
     await asyncio.to_thread(wait_for, lambda: not cluster.pods(), "the probe is removed")
 
 
+async def test_the_probe_of_an_orchestrator_that_died_is_removed_by_another(scene: KubernetesScene) -> None:
+    cluster, passed = scene.cluster, timedelta()
+    cluster.images.programs["/opt/venv/bin/python"] = sys.executable
+    survivor = scene.open(lambda: datetime.now(UTC) + passed, probe_image=IMAGE)
+    async with asyncio.timeout(120):
+        while survivor.probe.verdict is None:
+            await survivor.prepare()
+            await asyncio.sleep(0.05)
+    await asyncio.to_thread(wait_for, lambda: not cluster.pods(), "its own probe is removed")
+    await scene.open(probe_image=IMAGE).prepare()
+    assert cluster.pods(), "another orchestrator has begun to probe, and is heard of no more"
+    for _ in range(20):
+        passed += timedelta(minutes=2)
+        await survivor.prepare()
+        if not cluster.pods():
+            break
+        await asyncio.sleep(1)
+    assert not cluster.pods()
+
+
 async def test_capacity_is_the_quotas_or_the_machines(scene: KubernetesScene) -> None:
     info = await scene.engine.info()
     assert (info.name, info.version, info.cpus, info.memory_bytes) == ("kubernetes", "v1.35.8", 16, 32 << 30)

@@ -113,8 +113,8 @@ def ready(service: ClusterService) -> int:
 
 
 def test_killed_while_a_run_starts(start_on_cluster: StartOnCluster) -> None:
-    """Between the row, the pod and its secret."""
-    service = start_on_cluster(demo_latency_s=0.05)
+    """Between the row, the pod and its secret. A pod without a secret is replaced after the start deadline."""
+    service = start_on_cluster(demo_latency_s=0.05, start_timeout_s=90)
     for wait_s in (0.0, 0.1, 0.3):
         run_id = service.submit(sample_size=3)
         time.sleep(wait_s)

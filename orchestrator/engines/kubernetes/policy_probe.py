@@ -29,6 +29,8 @@ AGAIN, SOON = timedelta(hours=1), timedelta(seconds=60)
 """When it is asked again: soon if runs wait for somebody to repair it."""
 PATIENCE = timedelta(seconds=300)
 """A probe that has not ended by then is replaced."""
+LEFTOVER = timedelta(seconds=30)
+"""A probe that has ended is left to whoever made it for this long."""
 API_SERVER, KUBELET, SERVICE = "the API server", "the kubelet of its machine", "this service"
 LOG_BYTES = 64 * 1024
 ASK = "BENCHYARD_PROBE"
@@ -152,6 +154,7 @@ class PolicyProbe:
     def __init__(self, api: KubeApi, config: KubeEngineConfig, now: Callable[[], datetime]) -> None:
         self._api, self._config, self._now = api, config, now
         self._asked_at: datetime | None = None
+        self._looked_at: datetime | None = None
         self.verdict: Verdict | None = None
         self.progress = "The probe of the network policy has not been started yet."
 
@@ -159,10 +162,14 @@ class PolicyProbe:
         """Start the probe, or look how far it is. Raises `EngineUnreachable` only."""
         now, image = self._now(), self._config.probe_image
         settled = self.verdict is not None and (self.verdict.enforced or not self._config.require_policy)
-        if image is None or (self._asked_at is not None and now < self._asked_at + (AGAIN if settled else SOON)):
+        if image is None:
             return
         try:
-            self._step(image, owner_uid, address, now)
+            if self._asked_at is None or now >= self._asked_at + (AGAIN if settled else SOON):
+                self._step(image, owner_uid, address, now)
+            elif self._looked_at is None or now >= self._looked_at + SOON:
+                self._looked_at = now
+                self._remove_leftover(now)
         except EngineUnreachable:
             raise
         except NoRoom as error:
@@ -196,6 +203,15 @@ class PolicyProbe:
             self.progress = f"The network policy is being probed. {facts.detail or ''}".strip()
         if facts.state in ENDED or now > facts.created_at + PATIENCE:
             self._api.delete_pod(name, facts.container_id, 0)
+
+    def _remove_leftover(self, now: datetime) -> None:
+        """Remove the probe of another orchestrator of this installation that died before it read the outcome."""
+        pod = self._api.pod(self._config.probe_name)
+        if pod is None or not is_ours(labels_in(pod), self._config.instance, self._config.owner):
+            return
+        facts = read_pod(pod, now)
+        if facts.state in ENDED and now > facts.created_at + LEFTOVER:
+            self._api.delete_pod(self._config.probe_name, facts.container_id, 0)
 
     def _conclude(self, text: bytes, detail: str | None, now: datetime) -> None:
         found = read_verdict(text, self._config.probe_targets)
