@@ -11,7 +11,7 @@ from fastapi import Path as PathParameter
 from fastapi import Query, Request, Response
 
 from orchestrator.benchmarks.definition import Definition
-from orchestrator.benchmarks.published.catalogue import catalogue, entry, published_text
+from orchestrator.benchmarks.published.catalogue import built_in_text, catalogue, entry, published_text
 from orchestrator.benchmarks.schemas import (
     AgreementCreate,
     AgreementCreated,
@@ -61,7 +61,7 @@ async def get_catalogue_entry(name: Name, context: Context) -> CatalogueEntry:
     shown = await asyncio.to_thread(entry, name)
     infos = await asyncio.to_thread(context.catalogue.benchmarks)
     added = next((info for info in infos if info.name == name), None)
-    text = None if shown.definition is None else await asyncio.to_thread(published_text, name)
+    text = await asyncio.to_thread(built_in_text if shown.definition is None else published_text, name)
     return CatalogueEntry.of(shown, added, text)
 
 

@@ -75,6 +75,17 @@ FILES: Mapping[str, Facts] = {
 }
 
 
+BUILT_IN = ("gsm8k", "mmlu_pro")
+"""Benchmarks with an adapter that a file describes as well, with the same prompts; the adapter is what is run."""
+
+
+def built_in_text(name: str) -> str | None:
+    """The file that says what the adapter of this name does, as a start for one's own; None if no file can say it."""
+    if name not in BUILT_IN:
+        return None
+    return files("orchestrator.benchmarks").joinpath("built_in", f"{name}.yaml").read_text(encoding="utf-8")
+
+
 def catalogue() -> list[Entry]:
     """All of it, by name."""
     return [entry(name) for name in sorted([*ADAPTERS, *FILES])]

@@ -105,6 +105,38 @@ def test_hostile_templates_are_contained(template: str, sentence: str, catalogue
     assert "_globals" not in why.replace(template, "").replace("__globals__", "")
 
 
+@pytest.mark.parametrize(
+    ("rubric", "sentence"),
+    [
+        ("{{ answer }}", "cannot be filled in"),  # the answer is not known here, and never meets a template
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "took longer than"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "unsafe"),
+        ("{{ self._TemplateReference__context }}", "cannot be filled in"),
+        ("{% for a in range(99999) %}{{ 'x' * 100 }}{% endfor %}", "more than 2000000 characters"),
+        ("{% if false %}x{% endif %} ", "rubric is empty"),
+    ],
+)
+def test_hostile_rubrics_are_contained(rubric: str, sentence: str) -> None:
+    judge = {"by": "model", "model": "m", "rubric": rubric}
+    definition = parsed(json.dumps({"name": "hostile", "records": [{"input": "a", "target": "b"}], "judge": judge}))
+    with rendering(definition, row_s=1.0) as renderer:
+        try:
+            why = renderer.problem("record 1", 1, definition.records.rows[0])["why"]
+        except BadSource as error:
+            why = error.detail
+    assert sentence in why
+
+
+def test_records_cannot_bring_templates_into_the_rubric() -> None:
+    judge = {"by": "model", "model": "m", "rubric": "It must be {{ target }}."}
+    row = {"input": "{{ 7 * 7 }}", "target": "{{ cycler.__init__.__globals__ }}"}
+    definition = parsed(json.dumps({"name": "hostile", "records": [row], "judge": judge}))
+    with rendering(definition) as renderer:
+        record = renderer.problem("record 1", 1, row)["record"]
+    assert record["rubric"] == f"It must be {row['target']}."
+    assert record["question"] == "{{ 7 * 7 }}"
+
+
 @pytest.mark.anyio
 async def test_described_over_rest(service: Service) -> None:
     client = service.client

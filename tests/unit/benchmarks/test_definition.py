@@ -74,6 +74,20 @@ def test_short_forms_of_the_answer(text: str, find: Find, option: str | None) ->
         ("name: a\nrecords: x.csv\njudge: exact\nanswer: {find: regex}", "needs a `pattern`"),
         ("name: a\nrecords: x.csv\njudge: exact\nprompts: x", "prompts: Extra inputs"),
         ("name: a\nrecords: x.csv\njudge: ['x']", "judge"),
+        ("name: a\nrecords: x.csv\njudge: model", "`by: model` needs `model` and `rubric`"),
+        ("name: a\nrecords: x.csv\njudge: {by: model, model: m}", "judge.rubric: Field required"),
+        ("name: a\nrecords: x.csv\njudge: {by: exact, model: m, rubric: r}", "and only it takes them"),
+        ("name: a\nrecords: x.csv\njudge: {by: model, model: m, rubric: r, samples: 2}", "must be odd"),
+        ("name: a\nrecords: x.csv\njudge: {by: model, model: m, rubric: r, grade: {A: 1}}", "unknown: grade"),
+        ("name: a\nrecords: x.csv\njudge: {by: model, model: m, rubric: " + "r" * 100_001 + "}", "at most 100000"),
+        ("name: a\nrecords: x.csv\njudge: {by: model, model: m, rubric: r, grades: {A: 1, B: .nan}}", "cannot be sent"),
+        ("name: a\nrecords: x.csv\njudge: exact\nlabelled: {split: x}", "name exactly one of"),
+        ("name: a\nrecords: x.csv\njudge: {by: regex, pattern: '" + "(a{1000}){1000}" + "'}", "the pattern cannot be used"),
+        ("name: a\nrecords: x.csv\njudge: {by: regex, pattern: '" + "a|" * 50_000 + "b'}", "the pattern cannot be used"),
+        ("name: a\nrecords: x.csv\njudge: exact\nanswer: {regex: '(.*)*$(?R)'}", "the pattern cannot be used"),
+        ("a: &a {b: *a}", "Circular reference"),
+        ("a: &a [*a, *a]", "Circular reference"),
+        ("<<: [" + ", ".join(["{a: 1}"] * 3) + "]\nname: a", "records: Field required"),
         ("- a\n- b", "not a list of names and values"),
         ("name: [", "is not YAML"),
         ("name: !!python/object/apply:os.system [ls]", "is not YAML"),
@@ -103,6 +117,15 @@ def test_the_digest_covers_what_decides_scores() -> None:
     assert len({digest(SMALLEST), *(digest(SMALLEST + other) for other in others)}) == 4
     assert digest(SMALLEST) != digest(SMALLEST.replace("exact", "contains"))
     assert parsed(SMALLEST).rules.prompt_version.startswith("capitals-")
+
+
+def test_the_judge_and_its_rubric_are_part_of_the_prompt_version() -> None:
+    def version(model: str, rubric: str) -> str:
+        judge = f"{{by: model, model: {model}, rubric: {rubric}}}"
+        return parsed(f"name: a\nrecords: x.csv\njudge: {judge}").rules.prompt_version
+
+    assert version("m", "r") == version("m", "r")
+    assert len({version("m", "r"), version("n", "r"), version("m", "s")}) == 3
 
 
 def test_a_definition_survives_its_own_form() -> None:

@@ -27,6 +27,9 @@ BENCHMARK_COLUMNS: Columns = {
     "Problems": "problems",
     "Difficulties": lambda row: ", ".join(f"{count} {name}" for name, count in row["difficulties"].items()),
     "Dates": dates_of,
+    "Judge": lambda row: row["judge"] or "",
+    "Prompts": lambda row: row["prompt_version"] or row["adapter"],
+    "Source": lambda row: row["source"][:40],
     "Licence": "licence",
     "Description": "description",
 }
