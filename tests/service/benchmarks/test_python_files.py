@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -158,6 +159,41 @@ def test_several_turns_are_several_calls_and_are_regraded_as_one_answer(world: W
         key: item["score"] for key, item in items.items()
     }
     assert len(world.provider.asked) == len(calls), "regrading asks nobody"
+
+
+def runner_pids(data: Path) -> list[int]:
+    """The runners of the service with this data directory: children of the processes that keep them."""
+    parents: dict[int, int] = {}
+    words: dict[int, list[str]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            words[int(path.name)] = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+    keepers = {pid for pid, own in words.items() if any(word.startswith(str(data)) for word in own)}
+    return [pid for pid, own in words.items() if "runner" in own and parents.get(pid) in keepers]
+
+
+def test_a_runner_killed_in_the_middle_of_a_conversation_pays_for_no_answer_twice(world: World) -> None:
+    name = world.add(example("guess_the_number.py"), "guess_the_number.py")
+    killed: list[int] = []
+
+    def reply(messages: Messages) -> str:
+        if len(world.provider.asked) == 4 and not killed:
+            killed.extend(runner_pids(world.service.data))
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+        return halving(messages)
+
+    world.provider.reply = reply
+    run = world.run(name, sample_size=1, seed=3)
+    assert killed
+    assert (run["status"], run["attempt"]) == ("completed", 2)
+    (item,) = world.items(run).values()
+    assert item["outcome"] == "passed"
+    calls = world.client.get(f"/api/container-runs/{run['id']}/calls").json()["items"]
+    assert len(calls) == len(world.provider.asked) == len({len(messages) for messages in world.provider.asked})
 
 
 def test_a_pupil_who_never_finds_it_is_asked_eight_times_and_gets_nothing(world: World) -> None:
