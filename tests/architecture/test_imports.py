@@ -53,6 +53,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "cryptography": ("orchestrator.accounts.vault",),
     "huggingface_hub": ("orchestrator.datasets.fetching.hub",),
     "pyarrow": ("orchestrator.datasets.formats.parquet.worker", "orchestrator.runs.reports.exports.parquet.worker"),
+    "mlflow": ("orchestrator.cli.trackers.mlflow_tracker",),
+    "wandb": ("orchestrator.cli.trackers.wandb_tracker",),
     "yaml": ("orchestrator.system.yaml_text",),
     "re2": ("runner.contract.patterns",),
     "math_verify": ("runner.sandbox.inside.mathematics",),
