@@ -130,7 +130,8 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
     head = facts(
         (
             ("Run", run["id"]),
-            ("Image", run.get("image")) if run.get("image") else ("Model", subject(run)),
+            ("Image", run.get("image")),
+            ("Model", subject(run) if run["kind"] != "command" else None),
             ("Benchmark", ", ".join(run["benchmarks"])),
             ("Status", Text.assemble(status_text(run["status"]), f" {clean(stage)}" if stage else "")),
             ("Why", " ".join([*remarks(run), clean(waits or "")]).strip()),

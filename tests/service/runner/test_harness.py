@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -226,3 +227,23 @@ def test_an_exhausted_budget_ends_the_harness_and_keeps_its_items(orchestrator: 
     (failed,) = orchestrator.of("failed")
     assert failed["reason"] == "budget_exhausted"
     assert "a" in orchestrator.items
+
+
+def test_a_test_suite_of_another_package_scores_as_when_it_is_run_plainly(
+    orchestrator: FakeOrchestrator, start: Start, tmp_path: Path
+) -> None:
+    """The tests that come with sniffio, and one of ours that fails, since a score of 1 would prove little."""
+    failing = {"name": "test_wrong.py", "content": base64.b64encode(b"def test_wrong():\n    assert 1 == 2\n").decode()}
+    (tmp_path / "test_wrong.py").write_bytes(base64.b64decode(failing["content"]))
+    options = ["-q", "-p", "no:cacheprovider", "--pyargs", "sniffio", "test_wrong.py"]
+    argv = [sys.executable, "-m", "pytest", *options, "--junitxml=report.xml"]
+    plain = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    passed, failed = (int(re.search(rf"(\d+) {word}", plain.stdout)[1]) for word in ("passed", "failed"))  # type: ignore[index]
+    rule = {"format": "junit", "paths": ["report.xml"]}
+    code, err = finish(start("", argv=argv, files=[failing], results=rule, exit_codes=[0, 1]))
+    assert code == 0, err
+    outcomes = [item["outcome"] for item in orchestrator.items.values()]
+    assert (outcomes.count("passed"), outcomes.count("wrong_answer")) == (passed, failed)
+    assert passed > 1
+    assert failed >= 1
+    assert "assert 1 == 2" in orchestrator.items["test_wrong::test_wrong"]["detail"]
