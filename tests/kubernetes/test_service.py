@@ -164,16 +164,16 @@ def test_fifty_runs_at_once(start_on_cluster: StartOnCluster) -> None:
     with ThreadPoolExecutor(10) as pool:
         ids = list(pool.map(lambda _: service.submit(sample_size=2, instance_type="basic"), range(50)))
     assert len(set(ids)) == 50
-    most = 0
+    most: list[str] = []
     end = time.monotonic() + 3600
     while True:
-        most = max(most, len(service.containers()))
+        most = max(most, [name for name in service.containers() if name.startswith("benchyard-run-")], key=len)
         statuses = {run["id"]: run["status"] for run in service.client.get("/api/container-runs?limit=100").json()["items"]}
         if all(statuses[run_id] in ENDED for run_id in ids):
             break
         assert time.monotonic() < end, statuses
         time.sleep(1)
-    assert most <= 8
+    assert len(most) <= 8, most
     for run_id in ids:
         run = service.run(run_id)
         assert (run["status"], run["attempt"], run["progress"]) == ("completed", 1, {"done": 2, "total": 2})
