@@ -21,7 +21,6 @@ COLUMNS = (
     "sample_index",
     "outcome",
     "parity_outcome",
-    "score",
     "fragile",
     "tests_passed",
     "tests_total",
@@ -37,9 +36,11 @@ COLUMNS = (
     "exit",
     "detail",
     "code",
+    "score",
     "run_id",
     "model",
 )
+"""New columns come last, for readers that count them."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 JSON_TAIL = "]}\n"
 
