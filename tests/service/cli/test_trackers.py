@@ -99,8 +99,8 @@ def test_mlflow_has_the_run_once(programs: Path, exported: Path, mlflow_url: str
     first, second = sent(programs, "mlflow", exported, mlflow_url)
     assert first == second
 
-    def ask(path: str, **query: Any) -> Any:
-        return httpx.get(f"{mlflow_url}/api/2.0/mlflow/{path}", params=query, trust_env=False).json()
+    def ask(method: str, **query: Any) -> Any:
+        return httpx.get(f"{mlflow_url}/api/2.0/mlflow/{method}", params=query, trust_env=False).json()
 
     experiment = ask("experiments/get-by-name", experiment_name="mine")["experiment"]["experiment_id"]
     body = {"experiment_ids": [experiment]}
