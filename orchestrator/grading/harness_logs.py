@@ -18,7 +18,7 @@ from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.records import LeftOut
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
 from orchestrator.grading.formats import answer_of_item
-from orchestrator.grading.zip_members import ZIP, member_content
+from runner.rules.zip_member import ZIP, BadMember, member_content
 
 INSPECT_VERSION = 2
 MAX_DOCUMENT_BYTES = 256 << 20
@@ -120,7 +120,7 @@ def _zipped(path: Path) -> HarnessLog | None:
             if path.name.endswith(".eval"):
                 raise BadSource(f"{path.name} is not a log of Inspect: it has no {HEADER}.")
             return None
-        header = _object(path, heading.filename, member_content(path.name, file, heading))
+        header = _object(path, heading.filename, _unzipped(path, file, heading))
     return _inspect(path, header, lambda: _zipped_answers(path))
 
 
@@ -167,13 +167,20 @@ def _members(path: Path, file: BinaryIO) -> dict[str, zipfile.ZipInfo]:
         raise BadSource(f"{path.name} is cut short or damaged ({error}); copy it again.") from None
 
 
+def _unzipped(path: Path, file: BinaryIO, info: zipfile.ZipInfo) -> bytes:
+    try:
+        return member_content(file, info)
+    except BadMember as error:
+        raise BadSource(f"{path.name}: {error}.") from None
+
+
 def _zipped_answers(path: Path) -> Iterator[LoggedAnswer | LeftOut]:
     left = MAX_UNPACKED_BYTES
     with path.open("rb") as file:
         for info in _members(path, file).values():
             if not info.filename.startswith(SAMPLES):
                 continue
-            content = member_content(path.name, file, info)
+            content = _unzipped(path, file, info)
             left -= len(content)
             if left < 0:
                 raise BadSource(f"{path.name} unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB; split it.")

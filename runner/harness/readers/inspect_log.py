@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from runner.harness.readers.item import HarnessItem, Progress, Unreadable, number_of, text_of, whole_document
-from runner.harness.readers.zip_member import member_content
+from runner.rules.zip_member import BadMember, member_content
 
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 START, HEADER, SAMPLES = "_journal/start.json", "header.json", "samples/"
@@ -33,13 +33,20 @@ def read(file: BinaryIO, name: str, progress: Progress) -> Iterator[HarnessItem]
     heading = members.get(HEADER) or members.get(START)
     if heading is None:
         raise Unreadable(f"it is not a log of Inspect: it has no {HEADER}")
-    header = _object(member_content(file, heading), heading.filename)
+    header = _object(_unzipped(file, heading), heading.filename)
     progress.expected = expected_items(header)
     for info in sorted(members.values(), key=lambda info: info.header_offset):
         if not info.filename.startswith(SAMPLES) or info.header_offset < progress.mark:
             continue
-        yield item_of(_object(member_content(file, info), info.filename), header)
+        yield item_of(_object(_unzipped(file, info), info.filename), header)
         progress.mark = info.header_offset + 1
+
+
+def _unzipped(file: BinaryIO, info: zipfile.ZipInfo) -> bytes:
+    try:
+        return member_content(file, info)
+    except BadMember as error:
+        raise Unreadable(str(error)) from None
 
 
 def expected_items(header: Mapping[str, Any]) -> int | None:

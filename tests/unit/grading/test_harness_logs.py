@@ -13,11 +13,12 @@ import pytest
 
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.records import LeftOut
-from orchestrator.grading import harness_logs, zip_members
+from orchestrator.grading import harness_logs
 from orchestrator.grading.formats import ProblemIds
 from orchestrator.grading.harness_logs import HarnessLog, LoggedAnswer, recognised
 from orchestrator.grading.matching import ProblemMatcher, answers_of_log
 from orchestrator.system.zstd import compress
+from runner.rules import zip_member
 
 QUESTIONS = {
     "p/1": "How many apples are left in the end?",
@@ -186,7 +187,7 @@ def test_changed_content_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", ["deflate", "zstd"])
 def test_a_zip_bomb_is_one_sentence(tmp_path: Path, packed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zip_members, "MAX_MEMBER_BYTES", 1 << 20)
+    monkeypatch.setattr(zip_member, "MAX_MEMBER_BYTES", 1 << 20)
     path = tmp_path / "a.eval"
     bomb = b" " * (3 << 20)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from runner.contract.harness import MAX_ID_CHARS, MAX_TEXT_CHARS, ResultsFormat
-from runner.harness.readers import zip_member
 from runner.harness.readers.formats import READERS
 from runner.harness.readers.item import HarnessItem, Progress, Unreadable, bounded
+from runner.rules import zip_member
 
 LOGS = Path(__file__).parent / "logs"
 SAMPLES = "samples_mysums_2026-11-18T10-41-32.660182.jsonl"
