@@ -79,8 +79,12 @@ class RunnerListener:
         self._address = address
         server = QuietServer(server_config(self.app, address, self._port))
         task = asyncio.create_task(_serve(server))
-        while not server.started and not task.done():  # noqa: ASYNC110 -- uvicorn has no event for it
-            await asyncio.sleep(0.02)
+        try:
+            while not server.started and not task.done():  # noqa: ASYNC110 -- uvicorn has no event for it
+                await asyncio.sleep(0.02)
+        except asyncio.CancelledError:
+            self._closing.append(asyncio.create_task(_stop(server, task)))
+            raise
         self._server = self._task = None  # a listener on an address that runners no longer have counts as closed
         if before is not None:
             self._closing.append(asyncio.create_task(_stop(*before)))
@@ -103,6 +107,8 @@ async def _stop(server: QuietServer, task: asyncio.Task[None]) -> None:
     server.should_exit = True
     with contextlib.suppress(asyncio.TimeoutError, asyncio.CancelledError):
         await asyncio.wait_for(task, 5)
+    for listening in getattr(server, "servers", []):  # uvicorn leaves them open if it is told to exit while it starts
+        listening.close()
 
 
 async def _serve(server: QuietServer) -> None:

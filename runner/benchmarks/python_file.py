@@ -62,7 +62,7 @@ class PythonTask:
         """The messages as a prompt."""
         system = messages[0]["content"] if messages[0]["role"] == "system" else ""
         rest = messages[1:] if system or messages[0]["role"] == "system" else messages
-        earlier = tuple(Turn(message["role"], message["content"]) for message in rest[:-1])
+        earlier = tuple(Turn(role=message["role"], content=message["content"]) for message in rest[:-1])
         return Prompt(system, rest[-1]["content"], self.rules.prompt_version, earlier)
 
     def extract(self, text: str) -> Extraction:

@@ -37,7 +37,9 @@ class AnthropicClient:
 
     async def complete(self, prompt: Prompt, call_key: str) -> Completion:
         began = time.monotonic()
-        prompt = prompt.after(self._model.system_prompt)
+        if self._model.system_prompt:
+            prompt = prompt.after(self._model.system_prompt)
+        dialogue: list[Any] = [*prompt.earlier, {"role": "user", "content": prompt.user}]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # deprecated models, or models that want another kind of thinking
@@ -45,7 +47,7 @@ class AnthropicClient:
                     model=self._model.name,
                     max_tokens=self._model.max_tokens,
                     system=prompt.system,
-                    messages=prompt.messages,
+                    messages=dialogue,
                     extra_headers={CALL_KEY_HEADER: call_key},
                     **self._options,
                 )

@@ -6,7 +6,7 @@ A client tries once and raises a `runner.errors.CallError`; `calls` decides whet
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from runner.contract import run_spec
 from runner.contract.run_spec import ModelSpec
@@ -54,9 +54,8 @@ class Finish(StrEnum):
     OTHER = "other"  #: any other reason
 
 
-@dataclass(frozen=True)
-class Turn:
-    """A message before the last one of the user."""
+class Turn(TypedDict):
+    """A message before the last one of the user, in the shape that all protocols share."""
 
     role: str
     content: str
@@ -76,14 +75,8 @@ class Prompt:
     @property
     def text(self) -> str:
         """All parts, for the record."""
-        said = [f"[{turn.role}]\n{turn.content}" for turn in self.earlier]
+        said = [f"[{turn['role']}]\n{turn['content']}" for turn in self.earlier]
         return "\n\n".join([*([self.system] if self.system else []), *said, self.user])
-
-    @property
-    def messages(self) -> list[Any]:
-        """Without the system's, in the shape that all protocols share."""
-        turns = [{"role": turn.role, "content": turn.content} for turn in self.earlier]
-        return [*turns, {"role": "user", "content": self.user}]
 
 
 @dataclass(frozen=True)

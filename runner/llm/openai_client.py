@@ -37,7 +37,8 @@ class OpenAIClient:
         self._options = _options(model)
 
     async def complete(self, prompt: Prompt, call_key: str) -> Completion:
-        prompt = prompt.after(self._model.system_prompt)
+        if self._model.system_prompt:
+            prompt = prompt.after(self._model.system_prompt)
         ask = self._responses if self._model.protocol is Protocol.OPENAI_RESPONSES else self._chat
         try:
             return await ask(prompt, {CALL_KEY_HEADER: call_key}, time.monotonic())
@@ -94,7 +95,7 @@ class OpenAIClient:
         stream: openai.AsyncStream[Any] = await self._client.responses.create(
             model=self._model.name,
             instructions=prompt.system or None,
-            input=prompt.messages if prompt.earlier else prompt.user,
+            input=_dialogue(prompt) if prompt.earlier else prompt.user,
             max_output_tokens=self._model.max_tokens,
             stream=True,
             store=False,
@@ -155,7 +156,11 @@ def _tokens(usage: Any, input_name: str, output_name: str) -> dict[str, int]:
 
 def _messages(prompt: Prompt) -> list[Any]:
     system = [{"role": "system", "content": prompt.system}] if prompt.system else []
-    return [*system, *prompt.messages]
+    return [*system, *_dialogue(prompt)]
+
+
+def _dialogue(prompt: Prompt) -> list[Any]:
+    return [*prompt.earlier, {"role": "user", "content": prompt.user}]
 
 
 def _finish(response: Any, refused: bool) -> Finish:

@@ -105,6 +105,7 @@ async def test_a_generated_client_works(world: World, tmp_path: Path) -> None:
             "/api/commands/{run_id}": {"run_id": made.json()["run_id"]},
             "/api/datasets/{name}": {"name": "sample"},
             "/api/benchmarks/{name}": {"name": "sample"},
+            "/api/benchmarks/{name}/agreement": {"name": "sample"},
             "/api/benchmarks/catalogue/{name}": {"name": "mmlu"},
         },
         "may_answer": MAY_ANSWER,

@@ -28,11 +28,12 @@ pytestmark = pytest.mark.anyio
 NO_CHANGE = {
     "/api/quotes",
     "/api/benchmarks/check",
+    "/api/benchmarks/try",
     "/api/agents/claim",
     "/api/agents/report",
     *(f"{prefix}/{step}" for prefix in ("", "/api/tasks") for step in ("claim", "heartbeat", "complete", "fail")),
 }
-"""A price, a check, and what agents and task runners say every few seconds."""
+"""A price, a check, a trial, and what agents and task runners say every few seconds."""
 CANARY = "by_canary_0123456789_canary_0123456789"
 
 
