@@ -133,8 +133,8 @@ class Reconciler:
             return
         if name in self._launching and not (run.desired == "cancel" and await self._launching.give_up(name)):
             return
-        if fact is None:
-            fact = await self._engine.inspect(name)  # the list may be older than the launch
+        if fact is None or fact.state is ContainerState.CREATED:
+            fact = await self._engine.inspect(name)  # the list may be older than the launch, which has ended by now
         if fact is None:
             await self._end(run, attempt, None, gone_ending(attempt))
         elif not _belongs(fact, attempt):

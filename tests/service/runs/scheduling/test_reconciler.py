@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 
 import pytest
 
-from orchestrator.engines.engine import EngineUnreachable
+from orchestrator.engines.engine import ContainerFacts, ContainerState, EngineUnreachable
 from tests.service.runs.crashes import Crash, CrashAt
 from tests.service.runs.simulated_scheduler import RunWorld
 
@@ -27,6 +28,21 @@ async def test_engine_unreachable_means_no_transition(world: RunWorld) -> None:
     world.engine.faults.unreachable = False
     await world.round(5)
     assert await world.status(run_id) == ("running", None)
+
+
+async def test_a_container_that_started_after_it_was_listed_is_left_alone(world: RunWorld) -> None:
+    world.engine.behaviour = world.never_claims
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    listed = world.engine.list
+
+    async def listed_before_the_start() -> list[ContainerFacts]:
+        return [replace(fact, state=ContainerState.CREATED) for fact in await listed()]
+
+    world.engine.list = listed_before_the_start  # type: ignore[method-assign]
+    await world.round(1)
+    assert await world.status(run_id) == ("starting", None)
 
 
 async def test_start_timeout(world: RunWorld) -> None:
