@@ -184,8 +184,15 @@ class Live:
         def read(session: Session) -> list[StreamEvent]:
             return [StreamEvent.of(event) for event in event_queries.after(session, after, run_id=run_id, limit=REPLAY_PAGE)]
 
-        async with self._replays:
-            return await self._db.read(read)
+        def over(reading: asyncio.Task[list[StreamEvent]]) -> None:
+            self._replays.release()
+            if not reading.cancelled():
+                reading.exception()  # a client that has left does not ask for it
+
+        await self._replays.acquire()
+        reading = asyncio.create_task(self._db.read(read))
+        reading.add_done_callback(over)
+        return await asyncio.shield(reading)  # the turn lasts as long as its thread, also if the client leaves
 
     async def _tail(self) -> None:
         while True:
