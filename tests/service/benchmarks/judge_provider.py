@@ -7,19 +7,17 @@ contains the reference is correct. What it says instead for answers with a certa
 from __future__ import annotations
 
 import contextlib
-import json
 import re
-import socket
-import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+
+from tests.service.benchmarks.chat_events import chat_events
+from tests.service.runner.fake_orchestrator import serving
 
 BLOCK = re.compile(r"<<(\w+) ([0-9a-f]{16})>>\n(.*?)\n<</\1 \2>>", re.DOTALL)
 
@@ -48,7 +46,7 @@ class JudgeProvider:
         if model in self.broken:
             return JSONResponse({"error": {"message": "this key may not use it", "type": "permission"}}, 403)
         text, finish = self._reply(model, prompt)
-        return StreamingResponse(_stream(model, text, finish), media_type="text/event-stream")
+        return StreamingResponse(chat_events(model, text, finish, tokens=(100, 10)), media_type="text/event-stream")
 
     def _reply(self, model: str, prompt: str) -> tuple[str, str]:
         if model == "pupil":
@@ -62,30 +60,9 @@ class JudgeProvider:
         return f"The reference is {blocks['reference']}.\nGrade: {'C' if right else 'I'}", "stop"
 
 
-async def _stream(model: str, text: str, finish: str) -> AsyncIterator[bytes]:
-    def event(delta: dict[str, Any], reason: str | None, **more: Any) -> bytes:
-        choices = [{"index": 0, "delta": delta, "finish_reason": reason}]
-        chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": model, "choices": choices, **more}
-        return f"data: {json.dumps(chunk)}\n\n".encode()
-
-    yield event({"role": "assistant", "content": text}, None)
-    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-    yield event({}, finish, usage=usage)
-    yield b"data: [DONE]\n\n"
-
-
 @contextlib.contextmanager
 def judge_provider() -> Iterator[JudgeProvider]:
     provider = JudgeProvider()
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    provider.url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    server = uvicorn.Server(uvicorn.Config(provider.app(), log_level="error", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    try:
+    with serving(provider.app()) as url:
+        provider.url = f"{url}/v1"
         yield provider
-    finally:
-        server.should_exit = True
-        thread.join(10)
-        listener.close()
