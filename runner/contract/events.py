@@ -115,6 +115,8 @@ class ItemResult(Message):
     prompt: str = ""
     prompt_version: str = ""
     answer: str = ""
+    thinking: str = ""
+    """What the model thought before it answered, if its provider shows it. Not part of the answer."""
     code: str | None = None
     extraction_rule: str = ""
     tests_total: Count = 0
@@ -176,6 +178,14 @@ class CompleteEvent(Message):
     seq: int = Field(ge=1)
 
 
+class DeferredEvent(Message):
+    """The last event of an attempt that did all it could: these calls wait for a batch of the provider."""
+
+    type: Literal["deferred"] = "deferred"
+    seq: int = Field(ge=1)
+    calls: Count
+
+
 class FailedEvent(Message):
     type: Literal["failed"] = "failed"
     seq: int = Field(ge=1)
@@ -195,6 +205,7 @@ RunnerEvent = Annotated[
     | EvalWrittenEvent
     | JudgementsEvent
     | CompleteEvent
+    | DeferredEvent
     | FailedEvent,
     Field(discriminator="type"),
 ]

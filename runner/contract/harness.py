@@ -22,6 +22,7 @@ class ResultsFormat(StrEnum):
     INSPECT = "inspect"  #: Inspect's logs, `.eval` or `.json`
     LM_EVAL = "lm-eval"  #: lm-evaluation-harness: `samples_*.jsonl` beside `results_*.json`
     JUNIT = "junit"  #: JUnit XML, as pytest and most test tools write it
+    NEMO_EVALUATOR = "nemo-evaluator"  #: `results.yml` of NeMo Evaluator: one score per task
 
 
 class ResultsRule(Message):

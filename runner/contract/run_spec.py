@@ -9,9 +9,9 @@ from pydantic import Field
 
 from runner.contract.commands import CommandTask
 from runner.contract.evals import EvalTask
-from runner.contract.grading_rules import GradingRules
 from runner.contract.harness import HarnessTask
 from runner.contract.message import Message
+from runner.contract.rules.grading import GradingRules
 
 CONTRACT_VERSION = 1
 CALL_KEY_HEADER = "x-benchyard-call"
@@ -82,6 +82,10 @@ class Protocol(StrEnum):
     OPENAI_RESPONSES = "openai_responses"  #: OpenAI responses
 
 
+THINKING_FIELD = "benchyard_thinking"
+"""A field of chat requests that switches thinking; the gateway writes it as the kind of server has it."""
+
+
 class ModelSpec(Message):
     slug: str
     provider: str
@@ -97,6 +101,10 @@ class ModelSpec(Message):
     """Stands before the system prompt of a benchmark."""
     thinking_budget: int | None = None
     effort: str | None = None
+    thinking: bool | None = None
+    """Whether the model shall think before it answers; None: as the server has it."""
+    chat_template_kwargs: dict[str, Any] = {}
+    """Arguments of the chat template, for servers that render one (vLLM, SGLang, llama.cpp)."""
     extra_body: dict[str, Any] = {}
     """More fields of the request, as the server documents them."""
     request_timeout_s: float = 600.0

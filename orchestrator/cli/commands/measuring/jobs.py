@@ -8,7 +8,6 @@ from urllib.parse import quote
 import typer
 
 from orchestrator.cli.api.client import Json
-from orchestrator.cli.api.stream import follow
 from orchestrator.cli.context import Command, command
 from orchestrator.cli.errors import INTERRUPTED, RunCancelled, RunFailed
 from orchestrator.cli.view.output import Columns, JsonFlag, facts, status_text
@@ -115,7 +114,7 @@ def wait_for_job(cmd: Command, job_id: str) -> Json:
     """Follows a job to its end and prints a line per stage. An interruption does not stop the job."""
     last = ""
     try:
-        for event in follow(cmd.client, _path(job_id)):
+        for event in cmd.client.follow(_path(job_id)):
             data = event.data
             stage = clean(data.get("stage") or data.get("status") or "")
             detail = f", {clean(data['detail'])}" if data.get("detail") else ""

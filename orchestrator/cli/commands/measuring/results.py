@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.api.client import Client, Json, run_path
-from orchestrator.cli.api.stream import follow
 from orchestrator.cli.commands.measuring.runs import RunArgument
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import INTERRUPTED
@@ -64,7 +63,7 @@ def _read_logs(client: Client, run_id: str, attempt: int | None) -> Json:
 def _follow_logs(cmd: Command, run: Json) -> None:
     view = RunView.of(run)
     try:
-        for event in follow(cmd.client, run_path(view.run_id)):
+        for event in cmd.client.follow(run_path(view.run_id)):
             if cmd.out.as_json:
                 if event.type in ("log", "stage", "transition"):
                     cmd.out.json(event.data)

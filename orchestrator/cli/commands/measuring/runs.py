@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -13,6 +15,18 @@ from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import INTERRUPTED, BadUsage, CliError, RunCancelled, RunFailed
 from orchestrator.cli.excluded import DEFAULT, MaxExcludedOption, raise_for_excluded, read_max_excluded
 from orchestrator.cli.files.preset_body import preset_body
+from orchestrator.cli.gates import (
+    FailIfWorseOption,
+    FailUnderOption,
+    JunitOption,
+    below,
+    comparisons,
+    raise_for_gates,
+    refuse_with_detach,
+    said,
+    worse,
+    write_junit,
+)
 from orchestrator.cli.view.live import watch
 from orchestrator.cli.view.output import JsonFlag
 from orchestrator.cli.view.runs import remarks, result_table, subject
@@ -55,6 +69,9 @@ def run(
         bool | None,
         typer.Option("--reuse-answers/--fresh-answers", help="Use answers that other runs bought to the same questions."),
     ] = None,
+    batch: Annotated[
+        bool, typer.Option("--half-price", help="Through the provider's batches: cheaper, answered within a day.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Chooses the sample; the same seed, the same problems.")] = 0,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Items worked on at once within the run.")] = None,
     provider: Annotated[str | None, typer.Option(help="Only on these machines: local, or the provider of agents.")] = None,
@@ -66,16 +83,32 @@ def run(
     platform: Annotated[list[str] | None, typer.Option(help="Only from this platform; may be repeated.")] = None,
     category: Annotated[list[str] | None, typer.Option(help="Only of this category; may be repeated.")] = None,
     ids: Annotated[list[str] | None, typer.Option("--id", help="Only this problem; may be repeated.")] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param", metavar="NAME=VALUE", help="How this run asks its model: effort=high, seed=7; may be repeated."
+        ),
+    ] = None,
     exclude_flagged: Annotated[bool, typer.Option("--exclude-flagged", help="Without problems known to be faulty.")] = False,
+    name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A word to find the run by; may be repeated.")] = None,
+    note: Annotated[str | None, typer.Option(help="Why the run is made, what to know about it.")] = None,
     max_excluded: MaxExcludedOption = DEFAULT,
+    fail_under: FailUnderOption = None,
+    fail_if_worse_than: FailIfWorseOption = None,
+    junit: JunitOption = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the ids and return.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Run models on a benchmark or on a task of another harness, show progress, then the scores with 95 % intervals.
 
-    Exit code: 0 completed, 3 failed or more items left out than --max-excluded allows, 4 cancelled.
+    Exit code: 0 completed, 3 failed or more items left out than --max-excluded allows, 4 cancelled,
+    6 below --fail-under or worse than the run of --fail-if-worse-than.
     """
     limit = read_max_excluded(max_excluded)
+    refuse_with_detach(detach, fail_under, fail_if_worse_than, junit)
+    if junit is not None and len(model) > 1:
+        raise BadUsage("--junit holds one run; give one --model.")
     common = given(
         instance_type=instance_type,
         provider=provider,
@@ -84,6 +117,9 @@ def run(
         concurrency=concurrency,
         deadline_s=None if deadline is None else read_span(deadline),
         priority=priority,
+        name=name,
+        tags=tag or None,
+        note=note,
     )
     selection = given(
         benchmarks=benchmark or None,
@@ -96,6 +132,8 @@ def run(
         category=category or None,
         ids=ids or None,
         exclude_flagged=exclude_flagged or None,
+        batch=batch or None,
+        params=read_params(param or ()) or None,
     )
     if harness is not None:
         if sample_size is not None or selection:
@@ -108,12 +146,19 @@ def run(
             raise BadUsage("Say how many problems: --sample-size N, P% or all.")
         body = {**common, **read_sample_size(sample_size), **selection}
     with command(as_json) as cmd:
+        base = None if fail_if_worse_than is None else cmd.client.find_run_id(fail_if_worse_than)
         run_ids = submit(cmd, [{**body, "model_id": slug} for slug in model])
         if detach:
             started = [{"id": run_id, "model": slug} for run_id, slug in zip(run_ids, model, strict=True)]
             cmd.out.result({"runs": started}, "\n".join(run_ids))
         else:
-            raise_for_excluded(finish(cmd, run_ids), limit)
+            runs = finish(cmd, run_ids)
+            write_junit(cmd.client, runs, junit)
+            raise_for_excluded(runs, limit)
+            compared = comparisons(cmd.client, runs, base)
+            for comparison in compared:
+                cmd.out.note(said(comparison))
+            raise_for_gates(below(runs, fail_under) + worse(compared))
 
 
 def retry(
@@ -204,6 +249,20 @@ def read_sample_size(text: str) -> dict[str, Any]:
         return {"sample_size": int(word)}
     except ValueError:
         _refuse("--sample-size", text, "a number of problems, a share such as 25%, or all")
+
+
+def read_params(texts: Sequence[str]) -> dict[str, Any]:
+    """Parses `effort=high` and `extra_body={"min_p": 0.1}`: a value that is JSON, or a text."""
+    params: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            _refuse("--param", text, "a name and a value such as effort=high")
+        try:
+            params[name.strip()] = json.loads(value)
+        except ValueError:
+            params[name.strip()] = value
+    return params
 
 
 def read_span(text: str, option: str = "--deadline") -> int:

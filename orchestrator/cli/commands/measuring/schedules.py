@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
@@ -15,19 +17,27 @@ from orchestrator.cli.api.client import Json, given
 from orchestrator.cli.commands.measuring.runs import finish, read_span
 from orchestrator.cli.context import Command, command, command_group, now
 from orchestrator.cli.errors import BadUsage, Refused
+from orchestrator.cli.files.preset_body import harness_body
 from orchestrator.cli.view.output import Columns, JsonFlag, facts, records_table, table
 from orchestrator.cli.view.text import ago, clean, moment, money, short_ids, span
 
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Slug or id of a model.")]
 Zone = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="Europe/Berlin, for example.")]
 NOT_FOUND = 404
+VERDICT_POLLS, POLL_S = 40, 0.25
 VERDICT_STYLES = {"worse": "red", "better": "green", "no_change": "", "not_comparable": "dim"}
+
+
+def problems_text(schedule: Json) -> str:
+    names = ", ".join(schedule["benchmarks"])
+    return f"harness {names}" if schedule["harness"] else f"{schedule['sample_size']} of {names}"
+
 
 COLUMNS: Columns = {
     "Model": "model",
     "Cron": "cron_expression",
     "Meaning": "words",
-    "Problems": lambda schedule: f"{schedule['sample_size']} of {', '.join(schedule['benchmarks'])}",
+    "Problems": problems_text,
     "Next": lambda schedule: "paused" if schedule["paused"] else until(schedule["next_fire_at"], now()),
 }
 
@@ -52,15 +62,31 @@ def list_schedules(as_json: JsonFlag = False) -> None:
 @schedules_app.command("set")
 def set_schedule(
     model: ModelArgument,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="With --harness: arguments for the harness.")
+    ] = None,
     cron: Annotated[str | None, typer.Option(metavar="EXPRESSION", help='When: "0 6 * * MON-FRI", or @daily.')] = None,
     sample_size: Annotated[
         int | None, typer.Option("--sample-size", "-n", min=1, help="Problems of each benchmark, drawn once.")
     ] = None,
     benchmark: Annotated[list[str] | None, typer.Option("--benchmark", "-b", help="May be repeated.")] = None,
+    harness: Annotated[
+        str | None,
+        typer.Option(metavar="PRESET|FILE", help="Instead of problems: inspect, lm-eval, or a file with a harness."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="FILE|NAME", help="With --harness: a file with the task, or a task's name.")
+    ] = None,
+    file: Annotated[
+        list[Path] | None, typer.Option("--file", metavar="PATH", help="With --harness: a further file; may be repeated.")
+    ] = None,
     timezone: Zone = None,
     samples: Annotated[int | None, typer.Option(min=1, help="Answers per problem.")] = None,
     instance_type: Annotated[str | None, typer.Option(help="Size of the container.")] = None,
     budget: Annotated[float | None, typer.Option(metavar="USD", help="Maximum cost of each run.")] = None,
+    batch: Annotated[
+        bool | None, typer.Option("--half-price/--full-price", help="Through the provider's batches, or not.")
+    ] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Items worked on at once within a run.")] = None,
     priority: Annotated[int | None, typer.Option(help="Higher starts earlier.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Chooses the problems; another seed, another panel.")] = None,
@@ -83,10 +109,12 @@ def set_schedule(
             cron_expression=cron,
             sample_size=sample_size,
             benchmarks=benchmark or None,
+            harness=harness_body(harness, task, file or (), arguments or ()),
             timezone=timezone,
             samples_per_problem=samples,
             instance_type=instance_type,
             budget_usd=budget,
+            batch=batch,
             concurrency=concurrency,
             priority=priority,
             seed=seed,
@@ -100,22 +128,24 @@ def set_schedule(
             baseline_runs=baseline_runs,
             alarm_rate=alarm_rate,
         )
-        if cron is None or sample_size is None:
-            body = {**_required_fields(cmd, model), **body}
+        if cron is None or (sample_size is None and harness is None):
+            body = {**_required_fields(cmd, model, with_size=harness is None), **body}
         saved = cmd.client.post("/api/schedules", {"model_id": model, **body})
         cmd.out.result(saved, lambda: schedule_detail(saved, now()))
 
 
-def _required_fields(cmd: Command, model: str) -> Json:
-    """The fields that the service requires in every request, from the existing schedule."""
+def _required_fields(cmd: Command, model: str, *, with_size: bool) -> Json:
+    """The fields that the service requires in every request, from the existing schedule. One of a harness has no size."""
     try:
         schedule = cmd.client.get(_path(model))
     except Refused as error:
         if error.status == NOT_FOUND:
             cmd.client.get(f"/api/models/{quote(model)}")  # raises if there is no such model
-            raise BadUsage(f"{clean(model)} has no schedule yet: a new one needs --cron and --sample-size.") from None
+            needs = "a new one needs --cron and --sample-size or --harness"
+            raise BadUsage(f"{clean(model)} has no schedule yet: {needs}.") from None
         raise
-    return {name: schedule[name] for name in ("cron_expression", "sample_size")}
+    names = ("cron_expression", "sample_size") if with_size and not schedule["harness"] else ("cron_expression",)
+    return {name: schedule[name] for name in names}
 
 
 @schedules_app.command("show")
@@ -155,6 +185,20 @@ def run_schedule(
             cmd.out.result({"runs": [{"id": run_id, "model": model}]}, run_id)
         else:
             finish(cmd, [run_id])
+            _say_verdict(cmd, model, run_id)
+
+
+def _say_verdict(cmd: Command, model: str, run_id: str) -> None:
+    """What the series says of the run, which is judged soon after it has ended."""
+    if cmd.out.as_json:
+        return
+    for _ in range(VERDICT_POLLS):
+        for fire in cmd.client.pages(f"{_path(model)}/fires", limit=20):
+            if fire["run_id"] == run_id and fire["comparison"]:
+                cmd.out.say(clean(fire["comparison"]["sentence"]), VERDICT_STYLES.get(str(fire["verdict"]), ""))
+                return
+        time.sleep(POLL_S)
+    cmd.out.say(f"Not judged yet; later: benchyard schedules history {clean(model)}")
 
 
 @schedules_app.command("delete")
@@ -213,7 +257,8 @@ def schedule_detail(schedule: Json, now: datetime) -> RenderableType:
         "run": f"run {schedule['baseline_run_id']}",
     }[schedule["baseline"]]
     late = "the newest late instant runs" if schedule["misfire_policy"] == "newest" else "late instants do not run"
-    samples = schedule["samples_per_problem"]
+    samples, harness = schedule["samples_per_problem"], schedule["harness"]
+    size = f", {panel['problems']} problems" if panel and not harness else ""
     fires = ", ".join(f"{instant[:16].replace('T', ' ')} UTC" for instant in schedule["next_fires"][:2])
     next_fires = f"{fires} ({until(schedule['next_fires'][0], now)})" if fires else "–"
     detail = facts(
@@ -221,9 +266,11 @@ def schedule_detail(schedule: Json, now: datetime) -> RenderableType:
             ("Model", Text(clean(schedule["model"]), "bold")),
             ("When", f"{schedule['cron_expression']} ({schedule['words']})"),
             ("Next", "paused" if schedule["paused"] else next_fires),
-            ("Panel", f"version {panel['version']}, {panel['problems']} problems. {panel['how']}" if panel else None),
+            ("Harness", harness and f"{' '.join(harness['argv'])} in {harness['image']}"),
+            ("Panel", panel and f"version {panel['version']}{size}. {panel['how']}"),
             ("Samples", f"{samples} per problem" if samples > 1 else None),
             ("Instance type", schedule["instance_type"]),
+            ("Price", "of the provider's batches" if schedule["batch"] else None),
             ("Budget", None if schedule["budget_usd"] is None else f"{money(schedule['budget_usd'])} per run"),
             ("After an outage", f"{late}, up to {span(schedule['misfire_grace_s'])}"),
             ("Overlap", schedule["overlap"]),

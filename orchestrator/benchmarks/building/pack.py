@@ -11,11 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from orchestrator.benchmarks.building.hub_records import HubRecords
+from orchestrator.benchmarks.building.rendering import Renderer, rendering
 from orchestrator.benchmarks.definition import Definition, Records
-from orchestrator.benchmarks.hub_records import HubRecords
 from orchestrator.benchmarks.labels import labelled_answers
 from orchestrator.benchmarks.python_file import PlainProblems, PythonDefinition
-from orchestrator.benchmarks.rendering import Renderer, rendering
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.fetching.library import RESERVED, Report
@@ -25,7 +25,7 @@ from orchestrator.datasets.formats.tabular import LeftOut, Row, rows_of
 from orchestrator.datasets.packs.build import MAX_LEFT_OUT, Built, fingerprint, pack_path
 from orchestrator.datasets.packs.pack import Entry, Facts
 from orchestrator.datasets.packs.writer import writing
-from runner.contract.grading_rules import DEFINED
+from runner.contract.rules.grading import DEFINED
 
 MAX_EXAMPLES = 2000
 """How many records are read for worked examples."""

@@ -18,9 +18,9 @@ from jinja2 import StrictUndefined, Template, TemplateError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from orchestrator.benchmarks.definition import Definition, TargetIs
-from runner.contract.grading_rules import By, usable_pattern
-from runner.contract.instructions import INSTRUCTIONS
 from runner.contract.numbers import as_decimal
+from runner.contract.rules.grading import By, usable_pattern
+from runner.contract.rules.instructions import INSTRUCTIONS
 
 LETTERS = string.ascii_uppercase
 MAX_PROMPT_CHARS = 2_000_000

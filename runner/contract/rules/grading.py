@@ -7,9 +7,9 @@ from typing import Annotated, Any, Self
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from runner.contract.message import Message
-from runner.contract.model_judge import ModelJudge
-from runner.contract.patterns import BadPattern, compiled
-from runner.contract.python_file import PythonFile
+from runner.contract.rules.model_judge import ModelJudge
+from runner.contract.rules.patterns import BadPattern, compiled
+from runner.contract.rules.python_file import PythonFile
 
 DEFINED = "defined"
 """The adapter of benchmarks that a file describes."""

@@ -21,10 +21,10 @@ from orchestrator.models.tables import LlmModel
 from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
 from orchestrator.runs import item_queries
-from orchestrator.runs.drafts import RETRY, Benchmark, Draft, EvalJob, Harness
-from orchestrator.runs.judges import judge_models, with_judges
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.live import queries as event_queries
+from orchestrator.runs.queueing.drafts import RETRY, Benchmark, Draft, EvalJob, Harness
+from orchestrator.runs.queueing.judges import judge_models, with_judges
 from orchestrator.runs.reports.model_names import model_name
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.system.identifiers import uuid7
@@ -48,6 +48,7 @@ _FROM_DRAFT = (
     "priority",
     "budget_usd",
     "reuse_answers",
+    "batch",
     "deadline_s",
     "task",
     "not_before",
@@ -103,13 +104,17 @@ def enqueue_again(
 
 
 def _store(session: Session, draft: Draft, run_id: str, now: datetime, daily_budget_usd: float | None) -> ContainerRun:
-    task = with_judges(session, draft.task)
+    task, actor = with_judges(session, draft.task), acting_in(session)
     run = ContainerRun(
         id=run_id,
         kind=draft.task.kind,
         benchmarks=[part.name for part in draft.task.benchmarks],
         items_total=draft.items,
         created_at=now,
+        name=draft.labels.name,
+        tags=list(draft.labels.tags),
+        note=draft.labels.note,
+        author=actor.name if actor else None,
         **{name: getattr(draft, name) for name in _FROM_DRAFT if name != "task"},
         task=task,
     )

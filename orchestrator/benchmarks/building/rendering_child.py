@@ -6,8 +6,8 @@ import json
 import sys
 from typing import Any
 
+from orchestrator.benchmarks.building.problems import ProblemMaker, Unusable
 from orchestrator.benchmarks.definition import Definition
-from orchestrator.benchmarks.problems import ProblemMaker, Unusable
 
 
 def serve() -> None:

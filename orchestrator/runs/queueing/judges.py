@@ -11,8 +11,8 @@ from sqlmodel import Session
 from orchestrator.errors import Invalid
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.drafts import PlannedBenchmark, Task
-from orchestrator.runs.model_specs import model_spec_of
+from orchestrator.runs.queueing.drafts import PlannedBenchmark, Task
+from orchestrator.runs.queueing.model_specs import model_spec_of
 
 NOT_MEASURED = {"slug", "request_timeout_s"}
 """Fields of a model that do not change what it says."""

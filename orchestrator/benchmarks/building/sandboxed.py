@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.datasets.errors import BadSource
-from runner.contract.python_file import PythonFile
+from runner.contract.rules.python_file import PythonFile
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 120.0

@@ -16,7 +16,7 @@ import typer
 from rich.console import Group
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from orchestrator.cli.api.client import UPLOAD_TIMEOUT, Client, Json, given
+from orchestrator.cli.api.client import UPLOAD_S, Client, Json, given
 from orchestrator.cli.context import Command, command, command_group
 from orchestrator.cli.errors import INTERRUPTED, BadUsage, CliError
 from orchestrator.cli.local.service_process import service_runs
@@ -82,7 +82,7 @@ class ServiceDatasets:
         return wait_for_dataset(self._client, name, report)
 
     def verify(self, name: str) -> Json:
-        return self._client.post(f"{_path(name)}/verify", timeout=UPLOAD_TIMEOUT)
+        return self._client.post(f"{_path(name)}/verify", timeout_s=UPLOAD_S)
 
     def remove(self, name: str) -> None:
         self._client.delete(_path(name))
@@ -118,7 +118,7 @@ class LocalDatasets:
         return {**_description(self._catalogue.get(name)), "statistics": statistics, "records": previews}
 
     def add(self, name: str, source: str | None, options: Json, report: Report) -> Json:
-        from orchestrator.benchmarks.hub_records import HubRecords
+        from orchestrator.benchmarks.building.hub_records import HubRecords
         from orchestrator.benchmarks.published.catalogue import chosen, refuse_choices
         from orchestrator.benchmarks.service import BenchmarkFiles
         from orchestrator.datasets.fetching import library

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from orchestrator.errors import Invalid
+from orchestrator.runs.labels.labels import NO_LABELS, Labels
 from runner.contract.commands import CommandTask
 from runner.contract.evals import Label
 from runner.contract.harness import HarnessTask
@@ -58,6 +59,8 @@ class BenchmarkTask(Message):
 
     kind: Literal["benchmark"] = "benchmark"
     benchmarks: list[PlannedBenchmark]
+    params: dict[str, Any] = Field(default_factory=dict)
+    """How this run asks its model, where that differs from the model's own parameters."""
 
 
 class LabelledItem(Message):
@@ -136,6 +139,11 @@ Task = Annotated[
 TASK: TypeAdapter[Task] = TypeAdapter(Task)
 
 
+def run_params(task: Task) -> dict[str, Any]:
+    """The parameters that a run gives its model; empty for runs that give none."""
+    return task.params if isinstance(task, BenchmarkTask) else {}
+
+
 def item_count(benchmarks: Iterable[BenchmarkSpec], samples_per_problem: int) -> int:
     return sum(
         sum(map(len, part.samples)) if part.samples else len(part.problem_ids) * samples_per_problem for part in benchmarks
@@ -145,6 +153,8 @@ def item_count(benchmarks: Iterable[BenchmarkSpec], samples_per_problem: int) ->
 def plan_rows(task: Task) -> list[dict[str, Any]]:
     """The benchmarks of a task in the form that archives use: one flat object each."""
     program = {"command": task.command.model_dump(mode="json")} if isinstance(task, CommandRunTask) else {}
+    if params := run_params(task):
+        program = {"params": params}
     if isinstance(task, HarnessRunTask):
         program = {"harness": task.harness.model_dump(mode="json")}
     return [
@@ -178,12 +188,14 @@ class _Draft:
     samples_per_problem: int = 1
     subset_pct: float | None = None
     reuse_answers: bool = False
+    batch: bool = False
     trigger_type: str = "manual"
     retry_of: str | None = None
     batch_id: str | None = None
     batch_slot: int | None = None
     user_id: int | None = None
     not_before: datetime | None = None
+    labels: Labels = NO_LABELS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,13 +269,15 @@ _SAME = (
     "priority",
     "budget_usd",
     "reuse_answers",
+    "batch",
     "deadline_s",
 )
 
 
 def draft_again(run: ContainerRun) -> Draft:
     """A draft that repeats an ended run."""
-    same = {name: getattr(run, name) for name in _SAME} | {"trigger_type": RETRY, "retry_of": run.id}
+    same = {name: getattr(run, name) for name in _SAME}
+    same |= {"trigger_type": RETRY, "retry_of": run.id, "labels": Labels(run.name, tuple(run.tags), run.note)}
     match run.task:
         case BenchmarkTask() as task:
             return Benchmark(task=task, **same)

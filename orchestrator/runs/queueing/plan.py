@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
+from typing import Any
 from urllib.parse import unquote
 
 from sqlmodel import Session
@@ -18,14 +19,24 @@ from orchestrator.datasets.packs.selection import Selection
 from orchestrator.engines.engine import InstanceType
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import Choice, CommandRunTask, HarnessRunTask
-from orchestrator.runs.model_specs import model_spec_of
+from orchestrator.runs.queueing.drafts import Choice, CommandRunTask, HarnessRunTask, run_params
+from orchestrator.runs.queueing.model_specs import model_spec_of
 from orchestrator.runs.reports.model_names import STORED_ANSWERS
 from orchestrator.runs.tables import Attempt, ContainerRun
 from runner.contract.commands import CommandTask
 from runner.contract.evals import EvalLimits, EvalTask, generation_key
 from runner.contract.harness import HarnessTask
-from runner.contract.run_spec import JUDGE_TURN, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunKind, RunSpec, call_key
+from runner.contract.run_spec import (
+    JUDGE_TURN,
+    BenchmarkSpec,
+    ExecutionLimits,
+    ItemKey,
+    ModelSpec,
+    Protocol,
+    RunKind,
+    RunSpec,
+    call_key,
+)
 
 MIB = 1 << 20
 RUNNER_MEMORY = 192 * MIB
@@ -114,12 +125,12 @@ def free_uid_base(used: set[int], shift: int = 0) -> int:
     raise RuntimeError("every range of sandbox uids is in use")
 
 
-def model_spec(kind: str, model: LlmModel | None) -> ModelSpec:
+def model_spec(kind: str, model: LlmModel | None, of_run: Mapping[str, Any] | None = None) -> ModelSpec:
     """The model for the runner. A run without a model gets a placeholder, since runners of every version expect one."""
     if model is None:
         name = "no-model" if kind == RunKind.COMMAND else STORED_ANSWERS
         return ModelSpec(slug=name, provider="stored", name=name, protocol=Protocol.OPENAI_CHAT)
-    return model_spec_of(model)
+    return model_spec_of(model, of_run)
 
 
 def least_sandbox_level(engine: str) -> str:
@@ -152,7 +163,7 @@ def run_spec(
         attempt=attempt.number,
         run_token=token,
         kind=run.kind,
-        model=model_spec(run.kind, model),
+        model=model_spec(run.kind, model, run_params(run.task)),
         benchmarks=[part.spec(by_id.get(part.judge_model_id or 0)) for part in run.task.benchmarks],
         samples_per_problem=run.samples_per_problem,
         seed=run.seed,
@@ -173,6 +184,7 @@ def run_spec(
 
 Positions = dict[tuple[str, str, int], int]
 
+TURNS_OF_ADAPTERS = {"livecodebench_self_repair": 2}
 _HARNESS_KEY = re.compile(r"harness/[0-9a-f]{64}/(0|[1-9][0-9]{0,6})/0")
 """The digest of a question, and how often it was asked before."""
 GENERATION_KEYS = frozenset(generation_key(turn) for turn in range(EvalTask().repairs + 1))
@@ -237,9 +249,15 @@ def plan_of(run: ContainerRun) -> Plan:
         for part in run.task.benchmarks
         if part.judge_model_id is not None
     }
-    programs = {part.name: part.rules.program for part in run.task.benchmarks if part.rules is not None}
-    turns = {name: program.turns for name, program in programs.items() if program is not None and program.turns > 1}
+    turns = {part.name: most for part in run.task.benchmarks if (most := _turns_of(part)) > 1}
     return Plan(item_positions(run), judges, turns)
+
+
+def _turns_of(part: BenchmarkSpec) -> int:
+    """The most calls that an item may make to its model."""
+    if part.rules is not None and part.rules.program is not None:
+        return part.rules.program.turns
+    return TURNS_OF_ADAPTERS.get(part.adapter, 1)
 
 
 @dataclass(frozen=True)

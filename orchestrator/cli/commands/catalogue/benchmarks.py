@@ -11,8 +11,8 @@ from urllib.parse import quote
 import typer
 
 from orchestrator.benchmarks.python_file import constants_of, default_name, is_python
-from orchestrator.cli.api.client import UPLOAD_TIMEOUT, Client, Json, given, run_path
-from orchestrator.cli.commands.measuring.datasets import progress_shown, wait_for_dataset
+from orchestrator.cli.api.client import UPLOAD_S, Client, Json, given, run_path
+from orchestrator.cli.commands.catalogue.datasets import progress_shown, wait_for_dataset
 from orchestrator.cli.commands.measuring.runs import raise_for, submit, wait
 from orchestrator.cli.context import command, command_group
 from orchestrator.cli.errors import BadUsage
@@ -123,7 +123,7 @@ def show_catalogue(name: CatalogueName = None, as_json: JsonFlag = False) -> Non
 def check_benchmark(file: File, as_json: JsonFlag = False) -> None:
     """Show the first three prompts of a description, and how a right and a wrong answer would score. Adds nothing."""
     with command(as_json) as cmd:
-        checked = cmd.client.post("/api/benchmarks/check", _body(cmd.client, file), timeout=UPLOAD_TIMEOUT)
+        checked = cmd.client.post("/api/benchmarks/check", _body(cmd.client, file), timeout_s=UPLOAD_S)
         _show_check(cmd.out, checked)
 
 
@@ -150,7 +150,9 @@ def add_benchmark(
         cmd.out.result(
             built,
             f"Added {name}: {built['problems']} problems, {clean(built['pack_digest'])}.\n"
-            f"Run it: benchyard run --benchmark {name} --model MODEL",
+            f"Run it: benchyard run --benchmark {name} --model MODEL --sample-size all\n"
+            f"Every morning: benchyard schedules set MODEL --benchmark {name} --sample-size {built['problems']} "
+            '--cron "0 7 * * *"',
         )
 
 
@@ -191,7 +193,7 @@ def try_benchmark(
     with command(as_json) as cmd:
         body = _body(cmd.client, file)
         if answers is not None:
-            tried = cmd.client.post("/api/benchmarks/try", {**body, "answers": _answers(answers)}, timeout=UPLOAD_TIMEOUT)
+            tried = cmd.client.post("/api/benchmarks/try", {**body, "answers": _answers(answers)}, timeout_s=UPLOAD_S)
             cmd.out.items(tried["items"], TRIED_COLUMNS, right=("Value",))
             return
         trial = f"{_name_of(file, body)[:58]}-trial"

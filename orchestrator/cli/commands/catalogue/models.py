@@ -32,6 +32,10 @@ InputPrice = Annotated[float | None, typer.Option(min=0, help="US dollars per mi
 OutputPrice = Annotated[float | None, typer.Option(min=0, help="US dollars per million output tokens.")]
 CachedPrice = Annotated[float | None, typer.Option(min=0, help="The same for input read from the provider's cache.")]
 CacheWritePrice = Annotated[float | None, typer.Option(min=0, help="The same for input written to the provider's cache.")]
+ReasoningPrice = Annotated[float | None, typer.Option(min=0, help="The same for reasoning, if it is not the output price.")]
+BatchInputPrice = Annotated[float | None, typer.Option(min=0, help="The same for input that is sent in a batch.")]
+BatchOutputPrice = Annotated[float | None, typer.Option(min=0, help="The same for output of a batch.")]
+ContextTokens = Annotated[int | None, typer.Option(min=1, help="The longest prompt and answer together, in tokens.")]
 MaxTokens = Annotated[int | None, typer.Option(help="Longest answer, in tokens.")]
 Temperature = Annotated[float | None, typer.Option(help="Sampling temperature.")]
 TopP = Annotated[float | None, typer.Option(help="Nucleus sampling.")]
@@ -45,6 +49,11 @@ ExtraBody = Annotated[
 ]
 ThinkingBudget = Annotated[int | None, typer.Option(help="Tokens for thinking (Anthropic).")]
 Effort = Annotated[str | None, typer.Option(help="Reasoning effort: low, medium, high, or another that the provider has.")]
+Thinking = Annotated[bool | None, typer.Option("--thinking/--no-thinking", help="Think before the answer, or not.")]
+TemplateArguments = Annotated[
+    dict | None,  # type: ignore[type-arg]
+    typer.Option(metavar="JSON", parser=_json_object, help="Arguments of the chat template (vLLM, SGLang, llama.cpp)."),
+]
 Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="Longest time for one call.")]
 Cutoff = Annotated[str | None, typer.Option(metavar="DATE", help="Training cut-off, 2025-03-31.")]
 
@@ -56,6 +65,10 @@ FIELDS = {
     "output_price": "output_price",
     "cached_price": "cached_input_price",
     "cache_write_price": "cache_write_price",
+    "reasoning_price": "reasoning_price",
+    "batch_input_price": "batch_input_price",
+    "batch_output_price": "batch_output_price",
+    "context_tokens": "context_tokens",
     "cutoff": "training_cutoff",
 }
 """The options of `add` and `set`, and the API fields they set."""
@@ -70,6 +83,8 @@ PARAMS = {
     "extra_body": "extra_body",
     "thinking_budget": "thinking_budget",
     "effort": "effort",
+    "thinking": "thinking",
+    "chat_template_kwargs": "chat_template_kwargs",
     "timeout": "request_timeout_s",
 }
 """The same for the fields of `params`."""
@@ -81,7 +96,8 @@ def _prices(model: Json) -> str:
     if None in pair:
         return "unknown"
     entered = model["prices_entered_at"]
-    return f"{pair[0]:g} / {pair[1]:g}" + (f", entered {entered[:10]}" if entered else "")
+    dated = f", {'of' if model['price_source'] else 'entered'} {entered[:10]}" if entered else ""
+    return f"{pair[0]:g} / {pair[1]:g}{dated}{' (old)' if model['price_warning'] else ''}"
 
 
 COLUMNS: Columns = {
@@ -108,6 +124,8 @@ def list_models(
         for model in models:
             for note in model["notes"]:
                 cmd.out.note(f"{clean(model['slug'])}: {clean(note)}")
+            if model["price_warning"]:
+                cmd.out.note(f"{clean(model['slug'])}: {clean(model['price_warning'])}")
 
 
 def _fields_of(context: typer.Context, fields: dict[str, str]) -> Json:
@@ -127,6 +145,10 @@ def add_model(
     output_price: OutputPrice = None,
     cached_price: CachedPrice = None,
     cache_write_price: CacheWritePrice = None,
+    reasoning_price: ReasoningPrice = None,
+    batch_input_price: BatchInputPrice = None,
+    batch_output_price: BatchOutputPrice = None,
+    context_tokens: ContextTokens = None,
     cutoff: Cutoff = None,
     max_tokens: MaxTokens = None,
     temperature: Temperature = None,
@@ -138,6 +160,8 @@ def add_model(
     extra_body: ExtraBody = None,
     thinking_budget: ThinkingBudget = None,
     effort: Effort = None,
+    thinking: Thinking = None,
+    chat_template_kwargs: TemplateArguments = None,
     timeout: Timeout = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -165,6 +189,10 @@ def set_model(
     output_price: OutputPrice = None,
     cached_price: CachedPrice = None,
     cache_write_price: CacheWritePrice = None,
+    reasoning_price: ReasoningPrice = None,
+    batch_input_price: BatchInputPrice = None,
+    batch_output_price: BatchOutputPrice = None,
+    context_tokens: ContextTokens = None,
     cutoff: Cutoff = None,
     max_tokens: MaxTokens = None,
     temperature: Temperature = None,
@@ -176,6 +204,8 @@ def set_model(
     extra_body: ExtraBody = None,
     thinking_budget: ThinkingBudget = None,
     effort: Effort = None,
+    thinking: Thinking = None,
+    chat_template_kwargs: TemplateArguments = None,
     timeout: Timeout = None,
     clear: Annotated[
         list[str] | None, typer.Option(metavar="OPTION", help="Remove a value, such as temperature; may be repeated.")

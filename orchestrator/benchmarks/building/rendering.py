@@ -71,7 +71,7 @@ def rendering(
     definition: Definition, examples: Sequence[Mapping[str, Any]] = (), *, row_s: float = ROW_S
 ) -> Iterator[Renderer]:
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "orchestrator.benchmarks.rendering_child"],
+        [sys.executable, "-P", "-m", "orchestrator.benchmarks.building.rendering_child"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

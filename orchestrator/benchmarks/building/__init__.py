@@ -1,0 +1,1 @@
+"""Makes a pack of a benchmark's description and its records."""

@@ -1,0 +1,1 @@
+"""Commands for what can be measured: models, data sets, benchmarks."""

@@ -1,0 +1,1 @@
+"""How a run is described and stored in the queue."""

@@ -1,0 +1,1 @@
+"""How answers are judged: the rules that a specification carries."""
