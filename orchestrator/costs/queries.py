@@ -67,6 +67,14 @@ def starts(session: Session, since: datetime) -> Sequence[Any]:
     return session.connection().execute(query.where(col(Attempt.dispatched_at) >= since).limit(5000)).all()
 
 
+def spans(session: Session, since: datetime, limit: int = 20_000) -> Sequence[Any]:
+    """(instance type, dispatched_at, ended_at) of attempts that began since then, newest first."""
+    query = select(col(Attempt.instance_type), col(Attempt.dispatched_at), col(Attempt.ended_at))
+    query = query.join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id)).where(workspace_filter(session, _RUNS))
+    query = query.where(col(Attempt.dispatched_at) >= since).order_by(col(Attempt.dispatched_at).desc())
+    return session.connection().execute(query.limit(limit)).all()
+
+
 def _day(session: Session) -> ColumnElement[Any]:
     moment: Any = col(Attempt.dispatched_at)
     if session.get_bind().dialect.name == "postgresql":

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from orchestrator.gateway.ledger.prices import Prices, cost_nusd, usd, worst_case_nusd
+from orchestrator.gateway.ledger.prices import Prices, cost_nano_usd, usd, worst_case_nano_usd
 from orchestrator.gateway.protocols.protocol import TokenUsage
 from runner.contract.run_spec import ModelSpec
 
@@ -64,7 +64,7 @@ def quote(
     past: Sequence[PastRun],
 ) -> Quote:
     """`prompt_bytes` is the mean size of a prompt."""
-    worst = None if prices is None else items * usd(worst_case_nusd(prompt_bytes, max_output_tokens, prices))
+    worst = None if prices is None else items * usd(worst_case_nano_usd(prompt_bytes, max_output_tokens, prices))
     if past:
         at_once = min(concurrency, items)
         times = [run.seconds * min(run.concurrency, run.items) / run.items * items / at_once for run in past]
@@ -107,7 +107,7 @@ def judge_quote(
     if prices is None:
         return JudgeQuote(model, calls, None, None)
     most = prompt_bytes + BYTES_PER_TOKEN * answer_tokens
-    worst = calls * usd(worst_case_nusd(most, max_output_tokens, prices))
+    worst = calls * usd(worst_case_nano_usd(most, max_output_tokens, prices))
     if past_usd_per_item:
         return JudgeQuote(model, calls, _spread([items * cost for cost in past_usd_per_item]), worst)
     low = calls * _cost(prompt_bytes / BYTES_PER_TOKEN, 0, prices)
@@ -149,7 +149,7 @@ def judge_sentence(judge: JudgeQuote) -> str:
 
 
 def _cost(input_tokens: float, output_tokens: float, prices: Prices) -> float:
-    return usd(cost_nusd(TokenUsage(round(input_tokens), round(output_tokens)), prices))
+    return usd(cost_nano_usd(TokenUsage(round(input_tokens), round(output_tokens)), prices))
 
 
 def _spread(values: list[float]) -> Range:

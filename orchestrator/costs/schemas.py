@@ -33,6 +33,10 @@ class QuoteOut(Answer):
     source: str
     runs_used: int
     price_known: bool
+    price_warning: str | None = Field(default=None, description="Says so if its prices are older than 90 days.")
+    budget_promise: str | None = Field(
+        default=None, description="What a budget can promise, if the server of the model ignores the token limit."
+    )
     cost_usd: RangeOut | None
     worst_case_usd: float | None
     seconds: RangeOut | None

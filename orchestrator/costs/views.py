@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
 from orchestrator.costs import queries as machine_queries
 from orchestrator.costs.quote import (
-    DEFAULT_MAX_TOKENS,
     JudgeQuote,
     PastRun,
     Quote,
@@ -33,11 +33,16 @@ from orchestrator.costs.schemas import (
 )
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.gateway.ledger import report_queries as call_reports
-from orchestrator.gateway.wiring import prices_of
+from orchestrator.gateway.ledger.prices import Prices
+from orchestrator.gateway.model_prices import prices_of
+from orchestrator.gateway.provider_batches.lots import at_batch_prices
 from orchestrator.http.context import Services
+from orchestrator.models.tables import LlmModel
+from orchestrator.prices.age import age_warning
 from orchestrator.retention import queries as retention_queries
-from orchestrator.runs.drafts import Benchmark, BenchmarkTask, PlannedBenchmark, item_count
-from orchestrator.runs.judges import find_judge
+from orchestrator.runs.queueing.drafts import Benchmark, BenchmarkTask, PlannedBenchmark, item_count
+from orchestrator.runs.queueing.judges import find_judge
+from orchestrator.runs.queueing.model_specs import max_tokens_of
 from orchestrator.runs.reports.machine_cost import Rates
 from orchestrator.runs.schemas import RunCreate
 from orchestrator.runs.warm_pool import queries as pool_queries
@@ -49,6 +54,7 @@ LOOKED_AT = 20
 PROMPT_FIELDS = ("question_content", "starter_code", "prompt", "question", "text", "options")
 JUDGE_FRAME_BYTES = 1500
 """Approximate size of the fixed text around what a judge is asked."""
+BATCH = "At the price of the provider's batches, which may take a day longer."
 PROMPT_FRAME_BYTES = 800
 """Approximate size of the text that an adapter adds around a problem."""
 
@@ -59,18 +65,26 @@ async def quote_view(context: Services, body: RunCreate) -> QuoteOut:
     names = [part.name for part in draft.task.benchmarks]
     prompt_bytes = await asyncio.to_thread(_prompt_size, context.catalogue, draft.task)
     rows = await context.db.read(lambda session: call_reports.past_runs(session, model.id or 0))
-    prices = prices_of(model)
+    prices = _quoted_prices(context, draft, model)
     estimate = quote(
         items=draft.items,
         concurrency=draft.concurrency,
         prompt_bytes=prompt_bytes,
-        max_output_tokens=int(model.params.get("max_tokens") or DEFAULT_MAX_TOKENS),
+        max_output_tokens=max_tokens_of(model, draft.task.params),
         prices=prices,
         past=_past(rows, names),
     )
-    judges = await _judge_quotes(context, draft, int(model.params.get("max_tokens") or DEFAULT_MAX_TOKENS), rows)
+    judges = await _judge_quotes(context, draft, max_tokens_of(model, draft.task.params), rows)
     total = with_judges(estimate, judges)
-    return _out(total, model.slug, names, draft.items, judges, priced=prices is not None)
+    warning = age_warning(model.prices_entered_at, context.clock.now()) if prices is not None else None
+    promise = budget_promise(context, model, draft.concurrency)
+    facts = (total, model.slug, names, draft.items, judges)
+    return _out(*facts, priced=prices is not None, batch=draft.batch, warning=warning, promise=promise)
+
+
+def _quoted_prices(context: Services, draft: Benchmark, model: LlmModel) -> Prices | None:
+    prices = prices_of(model)
+    return at_batch_prices(prices, Decimal(str(context.settings.batch_price_share))) if draft.batch else prices
 
 
 async def _judge_quotes(context: Services, draft: Benchmark, answer_tokens: int, rows: Sequence[Any]) -> list[JudgeQuote]:
@@ -89,8 +103,8 @@ async def _judge_quotes(context: Services, draft: Benchmark, answer_tokens: int,
                 samples=part.judge_samples,
                 prompt_bytes=size,
                 answer_tokens=answer_tokens,
-                max_output_tokens=int(judge.params.get("max_tokens") or DEFAULT_MAX_TOKENS),
-                prices=prices_of(judge),
+                max_output_tokens=max_tokens_of(judge),
+                prices=_quoted_prices(context, draft, judge),
                 past_usd_per_item=[row.judge_cost_usd / row.items_done for row in alone[:MOST_PAST_RUNS]],
             )
         )
@@ -136,13 +150,36 @@ def _past(rows: Sequence[Any], names: Sequence[str]) -> list[PastRun]:
     ]
 
 
+def budget_promise(context: Services, model: LlmModel, concurrency: int) -> str | None:
+    """What a budget can promise for this model, if its server ignores the token limit; None if it keeps it."""
+    provider = context.providers.service.directory.current.get(model.provider)
+    learned = None if provider is None else context.providers.book.of(provider, model.name)
+    if learned is None or not learned.ignored_limit:
+        return None
+    return (
+        f"Its server ignores the token limit (up to {learned.most_over:.1f} times as many tokens were seen), so each call "
+        "is reserved at that size; a budget still ends the run, but the calls that are under way then "
+        f"(at most {concurrency}) may exceed it."
+    )
+
+
 def _range(span: Range | None) -> RangeOut | None:
     return None if span is None else RangeOut(low=span.low, expected=span.expected, high=span.high)
 
 
 def _out(
-    estimate: Quote, slug: str, names: Sequence[str], items: int, judges: Sequence[JudgeQuote], *, priced: bool
+    estimate: Quote,
+    slug: str,
+    names: Sequence[str],
+    items: int,
+    judges: Sequence[JudgeQuote],
+    *,
+    priced: bool,
+    batch: bool,
+    warning: str | None,
+    promise: str | None,
 ) -> QuoteOut:
+    notes = [warning, BATCH if batch else None, promise]
     return QuoteOut(
         model=slug,
         benchmarks=list(names),
@@ -150,8 +187,10 @@ def _out(
         source=estimate.source.value,
         runs_used=estimate.runs_used,
         price_known=priced,
+        price_warning=warning,
+        budget_promise=promise,
         worst_case_usd=estimate.worst_case_usd,
-        sentence=" ".join([sentence(estimate, slug, priced=priced), *map(judge_sentence, judges)]),
+        sentence=" ".join([sentence(estimate, slug, priced=priced), *map(judge_sentence, judges), *filter(None, notes)]),
         cost_usd=_range(estimate.cost_usd),
         seconds=_range(estimate.seconds),
         judges=[

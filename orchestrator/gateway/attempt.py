@@ -12,12 +12,16 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeVar
 
-from orchestrator.gateway.calls import Call, CallResult, Settlement, Source, question_key
+from orchestrator.gateway.call_spans import call_span
+from orchestrator.gateway.calls import Call, CallResult, Settlement, Source, question_body, question_key
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.ledger.ledger import (
+    BatchedRequest,
+    Collected,
     Failure,
     KeyConflict,
     Ledger,
@@ -29,13 +33,15 @@ from orchestrator.gateway.ledger.ledger import (
     Opening,
     Reservation,
     Stored,
+    Unanswered,
 )
-from orchestrator.gateway.ledger.prices import FREE, cost_nusd, usd
+from orchestrator.gateway.ledger.prices import FREE, cache_saving_nano_usd, cost_nano_usd, usd
 from orchestrator.gateway.pacing.limiter import Limiter, PausedTooLong, Permit
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.protocols.protocol import Message, TokenUsage
 from orchestrator.gateway.upstream.port import Upstream
 from orchestrator.system.clock import Clock
+from orchestrator.system.telemetry import NoTelemetry, Telemetry
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
@@ -56,6 +62,7 @@ class AttemptServices:
     rng: random.Random
     policy: RetryPolicy
     call_ended: Callable[[], asyncio.Event]
+    telemetry: Telemetry = field(default_factory=NoTelemetry)
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,15 @@ class AttemptOver(GatewayError):
 
     def __init__(self) -> None:
         super().__init__(401, Code.UNAUTHORIZED, "the key must be the token of a run that is running")
+
+
+class CallCollected(GatewayError):
+    """The call is answered in a batch of the provider, or can be opened only after one has ended."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            425, Code.COLLECTED, "the call waits for a batch of the provider; end, and ask again in a new attempt"
+        )
 
 
 class CallAttempt:
@@ -110,7 +126,7 @@ class CallAttempt:
         """Wait until this attempt may make the call, or the call has an answer. If a permit is free, one
         write records the call as opened and sent."""
         while True:
-            self._permit = self._limiter.try_acquire(self.call.context.run_id)
+            self._permit = None if self.call.lot else self._limiter.try_acquire(self.call.context.run_id)
             self.at_provider = self._permit is not None
             ended = self._services.call_ended()
             opened: Opened = await self._ledger.open(self._opening(sent=self._permit is not None))
@@ -127,9 +143,22 @@ class CallAttempt:
                     raise AttemptOver
                 case MadeElsewhere():
                     await self._wait(ended, "another process to finish the same call")
+                case Collected():
+                    raise CallCollected
+                case Unanswered():
+                    self._make_now(opened.error)
                 case NoRoom():
+                    if _held_by_batches(self.call, opened):
+                        raise CallCollected
                     _check_room(self.call, opened)
                     await self._wait(ended, "room in the budget")
+
+    def _make_now(self, why: str) -> None:
+        """A batch brought no answer to the call: make it in the ordinary way, or give it up."""
+        terms = self.call.context.batch
+        if terms is not None and not terms.ordinary_next:
+            raise UpstreamError(502, f"the provider's batches brought no answer: {why}", retry=False)
+        self.call = self.call.made_now()
 
     def _opening(self, *, sent: bool) -> Opening:
         call, context = self.call, self.call.context
@@ -139,8 +168,8 @@ class CallAttempt:
             request_hash=call.request_hash,
             provider=context.provider,
             model=context.model,
-            worst_nusd=call.worst_nusd,
-            budget_nusd=context.budget_nusd,
+            worst_nano_usd=call.worst_nano_usd,
+            budget_nano_usd=context.budget_nano_usd,
             day_caps=context.day_caps,
             payer=context.payer,
             sent=sent,
@@ -148,24 +177,34 @@ class CallAttempt:
             question_key=question_key(call.request_hash, "" if self._upstream is None else self._upstream.server),
             reuse_since=context.reuse_since,
             judge_model_id=context.judge_model_id,
+            batched=None if call.lot is None else BatchedRequest(call.lot.text(), question_body(call.body)),
         )
 
     async def _buy(self) -> Settlement:
         """Settle the reserved call, or record its failure."""
+        began = self._services.clock.now()
         try:
             settlement = self._settlement(await self._ask_until_answered())
         except GatewayError as error:
+            self._note(began, error=error.code.value)
             maybe_billed, message = isinstance(error, UpstreamError) and error.maybe_billed, error.message
             with suppress(LedgerUnavailable):  # the call then counts as lost when it is next opened
                 await self._store(lambda: self._fail(message, maybe_billed=maybe_billed))
             raise
         except asyncio.CancelledError:
+            self._note(began, error="cancelled")
             if not self._maybe_billed:
                 with suppress(LedgerUnavailable):
                     await self._fail("given up", maybe_billed=False)
             raise
+        self._note(began, settlement)
         await self._store(lambda: self._ledger.settle(*self.call.id, settlement))
         return settlement
+
+    def _note(self, began: datetime, settlement: Settlement | None = None, error: str | None = None) -> None:
+        if self._services.telemetry.wanted:
+            ended = self._services.clock.now()
+            self._services.telemetry.record(call_span(self.call, began, ended, settlement, error))
 
     async def _ask_until_answered(self) -> Message:
         failures = 0
@@ -210,7 +249,7 @@ class CallAttempt:
             await self._store(lambda: self._ledger.refused(*self.call.id))
             return
         context = self.call.context
-        if not await self._store(lambda: self._ledger.again(*self.call.id, context.budget_nusd, context.day_caps)):
+        if not await self._store(lambda: self._ledger.again(*self.call.id, context.budget_nano_usd, context.day_caps)):
             message = f"no room in the budget for another try after: {error.message}"
             raise UpstreamError(402, message, retry=False, code=Code.BUDGET_EXHAUSTED, maybe_billed=True) from error
 
@@ -260,7 +299,8 @@ class CallAttempt:
     async def _wait(self, ended: asyncio.Event, reason: str) -> None:
         """Wait until another call of this process ends, or briefly: other processes write to the ledger too."""
         with self._note_wait(lambda: f"waiting for {reason}"), suppress(TimeoutError):
-            await asyncio.wait_for(ended.wait(), POLL_S)
+            async with asyncio.timeout(POLL_S):
+                await ended.wait()
 
     @contextmanager
     def _waiting(self, sentence: Callable[[], str]) -> Iterator[None]:
@@ -308,12 +348,18 @@ class CallAttempt:
             message=message,
             usage=usage,
             finish=wire.finish(message),
-            cost_nusd=cost_nusd(usage, prices or FREE),
+            cost_nano_usd=cost_nano_usd(usage, prices or FREE),
             tries=self._tries,
             queue_s=self._queue_s,
             provider_s=self._provider_s,
             priced=prices is not None,
+            cache_saving_nano_usd=cache_saving_nano_usd(usage, prices or FREE),
         )
+
+
+def _held_by_batches(call: Call, no_room: NoRoom) -> bool:
+    """Whether room may come only when a batch has ended: the run must not hold its container until then."""
+    return bool(no_room.batched_nano_usd or (call.lot is not None and no_room.reserved_nano_usd))
 
 
 def key_taken(call: Call) -> GatewayError:
@@ -323,14 +369,14 @@ def key_taken(call: Call) -> GatewayError:
 
 def _check_room(call: Call, no_room: NoRoom) -> None:
     """Raise if the call could not fit even if all calls in flight cost nothing."""
-    budget, owner = (call.context.budget_nusd or 0, "of the run")
+    budget, owner = (call.context.budget_nano_usd or 0, "of the run")
     if no_room.cap is not None:
-        budget, owner = no_room.cap.nusd, no_room.cap.owner
-    if no_room.reserved_nusd and no_room.spent_nusd + call.worst_nusd <= budget:
+        budget, owner = no_room.cap.nano_usd, no_room.cap.owner
+    if no_room.reserved_nano_usd and no_room.spent_nano_usd + call.worst_nano_usd <= budget:
         return
     sentence = (
-        f"Stopped at the budget {owner} (${usd(budget):.4f}): ${usd(no_room.spent_nusd):.4f} is spent, "
-        f"the next call could cost ${usd(call.worst_nusd):.4f}"
+        f"Stopped at the budget {owner} (${usd(budget):.4f}): ${usd(no_room.spent_nano_usd):.4f} is spent, "
+        f"the next call could cost ${usd(call.worst_nano_usd):.4f}"
     )
     raise GatewayError(402, Code.BUDGET_EXHAUSTED, sentence)
 

@@ -41,6 +41,7 @@ class CallOut(Answer):
     reasoning_tokens: int
     reserved_usd: float
     cost_usd: float | None = Field(description="None: the model had no price, so that the cost is not known.")
+    cache_saving_usd: float = Field(description="What the provider's prompt cache saved; negative if it was written.")
     queue_s: float
     provider_s: float
     finish_reason: str | None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.gateway.ledger.prices import Prices
 from orchestrator.gateway.protocols.protocol import CallRequest, Finish, Message, TokenUsage, Wire
+from orchestrator.gateway.provider_batches.lots import BatchTerms, Lot
 from orchestrator.gateway.upstream.credentials import SYSTEM, Payer
 from runner.contract import run_spec
 
@@ -19,7 +20,7 @@ from runner.contract import run_spec
 class DayCap:
     """A daily spending limit: for everybody, for one workspace, or for one user within it."""
 
-    nusd: int
+    nano_usd: int
     workspace_id: int | None = None
     user_id: int | None = None
 
@@ -41,9 +42,10 @@ class RunContext:
     provider: str
     model: str
     prices: Prices | None = None
-    budget_nusd: int | None = None
+    budget_nano_usd: int | None = None
     day_caps: tuple[DayCap, ...] = ()
     request_timeout_s: float = 600.0
+    over_limit: float = 1.0  #: how many times more tokens than allowed its server was seen to give; 1: it keeps the limit
     reuse_since: datetime | None = None  #: answers that other runs bought since then may be reused
     payer: Payer = SYSTEM
     no_key: str | None = None  #: why this run has no usable key
@@ -51,6 +53,7 @@ class RunContext:
     judge_of: Callable[[str], int | None] = lambda key: None  #: the judge that a planned call with this key asks
     judges: Mapping[int, RunContext] = field(default_factory=dict)  #: the same run, asking one of its judges
     judge_model_id: int | None = None  #: set if this is the run asking a judge
+    batch: BatchTerms | None = None  #: set if the run's calls go through the provider's batches
 
     def asking(self, key: str) -> RunContext:
         """The run as it makes the call with this key: to its own model, or to a judge."""
@@ -59,7 +62,7 @@ class RunContext:
 
     @property
     def capped(self) -> bool:
-        return self.budget_nusd is not None or bool(self.day_caps)
+        return self.budget_nano_usd is not None or bool(self.day_caps)
 
 
 FORM_FIELDS = frozenset({"stream", "stream_options"})
@@ -76,8 +79,14 @@ class Call:
     request: CallRequest
     body: Message
     request_hash: str
-    worst_nusd: int
+    worst_nano_usd: int
     headers: Mapping[str, str] = field(default_factory=dict)
+    lot: Lot | None = None  #: set if it is to be answered in a batch; `worst_nano_usd` is then at the batch's prices
+    ordinary_worst_nano_usd: int = 0
+
+    def made_now(self) -> Call:
+        """The same call, made in the ordinary way at the ordinary price."""
+        return replace(self, lot=None, worst_nano_usd=self.ordinary_worst_nano_usd)
 
     @property
     def id(self) -> tuple[str, str]:
@@ -92,12 +101,13 @@ class Settlement:
     message: Message
     usage: TokenUsage
     finish: Finish
-    cost_nusd: int
+    cost_nano_usd: int
     tries: int
     queue_s: float
     provider_s: float
     priced: bool = True
-    """False if the model has no price; `cost_nusd` is then meaningless."""
+    """False if the model has no price; `cost_nano_usd` is then meaningless."""
+    cache_saving_nano_usd: int = 0
 
 
 class Source(StrEnum):
@@ -119,6 +129,11 @@ def request_hash(provider: str, path: str, body: Message, headers: Mapping[str, 
     question = {name: value for name, value in body.items() if name not in FORM_FIELDS}
     text = json.dumps([provider, path, question, sorted(headers.items())], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def question_body(body: Message) -> bytes:
+    """The request without the fields that control delivery, as a batch has it."""
+    return json.dumps({name: value for name, value in body.items() if name not in FORM_FIELDS}).encode()
 
 
 def question_key(request_hash: str, server: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from orchestrator.gateway.attempt import AttemptOver, AttemptServices, CallAttempt, Sleep, key_taken
+from orchestrator.gateway.attempt import AttemptOver, AttemptServices, CallAttempt, CallCollected, Sleep, key_taken
 from orchestrator.gateway.calls import Call, CallResult, Source
 from orchestrator.gateway.edge.errors import Code, GatewayError
 from orchestrator.gateway.ledger.ledger import Ledger
@@ -18,6 +18,7 @@ from orchestrator.gateway.pacing.limiter import Limiter
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.upstream.port import Upstream
 from orchestrator.system.clock import Clock
+from orchestrator.system.telemetry import NoTelemetry, Telemetry
 
 SHOWN_AFTER_S = 1.0
 """Shorter waits are not shown."""
@@ -35,10 +36,11 @@ class CallCoordinator:
         sleep: Sleep,
         rng: random.Random,
         policy: RetryPolicy,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._upstreams = upstreams
         self._clock = clock
-        self._services = AttemptServices(ledger, clock, sleep, rng, policy, lambda: self._ended)
+        self._services = AttemptServices(ledger, clock, sleep, rng, policy, lambda: self._ended, telemetry or NoTelemetry())
         self._limiters: dict[tuple[str, str, str], Limiter] = {}
         self._running: dict[tuple[str, str], tuple[CallAttempt, asyncio.Task[CallResult]]] = {}
         self._ended = asyncio.Event()
@@ -76,6 +78,9 @@ class CallCoordinator:
         """What was learned about the server of a model, in sentences."""
         upstream = self._upstreams.get(provider)
         return [] if upstream is None else upstream.notes(model)
+
+    def upstream(self, provider: str) -> Upstream | None:
+        return self._upstreams.get(provider)
 
     def open_calls(self) -> int:
         return len(self._running)
@@ -128,7 +133,7 @@ class CallCoordinator:
         where = {"run_id": call.context.run_id, "call_key": call.key, "provider": call.context.provider}
         if task.cancelled():
             log.info("call given up", action="call_abandoned", **where)
-        elif (error := task.exception()) is None:
+        elif (error := task.exception()) is None or isinstance(error, CallCollected):
             return
         elif isinstance(error, GatewayError):
             log.warning("call failed", action="call_failed", code=error.code, status=error.status, **where)

@@ -30,7 +30,7 @@ async def list_models(
     archived: bool = False,
 ) -> Page[ModelOut]:
     rows = await context.db.read(lambda s: model_queries.page(s, limit=limit + 1, after=after, with_archived=archived))
-    items = [ModelOut.of(row, context.request_notes(row.provider, row.name)) for row in rows[:limit]]
+    items = [ModelOut.of(row, context.clock.now(), context.request_notes(row.provider, row.name)) for row in rows[:limit]]
     return Page(items=items, next=str(items[-1].id) if len(rows) > limit else None)
 
 
@@ -43,7 +43,7 @@ async def create_model(
     key = None if idempotency_key is None else Idempotency(SCOPE, idempotency_key, digest)
     stored = await context.models.add(body.values(), key)
     response.headers["location"] = f"/api/models/{stored.id}"
-    return ModelOut.of(stored)
+    return ModelOut.of(stored, context.clock.now())
 
 
 @router.post("/sync", policy=Policy(OWNER))
@@ -55,14 +55,15 @@ async def sync_models(context: Context) -> ModelsSynced:
 @router.get("/{model:path}", policy=Policy(READ))
 async def get_model(model: ModelRef, context: Context) -> ModelOut:
     row = await context.runs.find_model(model)
-    return ModelOut.of(row, context.request_notes(row.provider, row.name))
+    return ModelOut.of(row, context.clock.now(), context.request_notes(row.provider, row.name))
 
 
 @router.patch("/{model:path}", policy=Policy(OWNER))
 async def change_model(model: ModelRef, body: ModelPatch, context: Context) -> ModelOut:
     """Change some fields. A given price is dated now."""
     row = await context.runs.find_model(model)
-    return ModelOut.of(await context.models.change(row.id or 0, body.values()))
+    changed = await context.models.change(row.id or 0, body.values())
+    return ModelOut.of(changed, context.clock.now())
 
 
 @router.delete("/{model:path}", policy=Policy(OWNER), status_code=204)

@@ -11,29 +11,43 @@ from orchestrator.db.session import Database, DuplicateKey
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.models import queries
 from orchestrator.models.tables import LlmModel
+from orchestrator.prices.service import PriceLists, apply_to
 from orchestrator.system.clock import Clock
 from runner.contract.run_spec import Protocol
 
-PRICES = ("input_price", "output_price", "cached_input_price", "cache_write_price")
+PRICES = (
+    "input_price",
+    "output_price",
+    "cached_input_price",
+    "cache_write_price",
+    "reasoning_price",
+    "batch_input_price",
+    "batch_output_price",
+)
+"""The prices of a model per million tokens."""
+LONG = "long_prompt_prices"
 
 
 class ModelCatalogue:
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, db: Database, clock: Clock, price_lists: PriceLists) -> None:
         self._db = db
         self._clock = clock
+        self._price_lists = price_lists
 
     async def add(self, values: dict[str, Any], key: Idempotency | None = None) -> LlmModel:
-        """A given price is dated now. Raises `Conflict` if the slug is taken."""
+        """A given price is dated now; without one, the lists of prices are asked. Raises `Conflict` if the slug is taken."""
         now = self._clock.now()
         default = Protocol.ANTHROPIC if values["provider"] == "anthropic" else Protocol.OPENAI_CHAT
         row = LlmModel(
             **{**values, "protocol": str(values["protocol"] or default)},
-            prices_entered_at=now if any(values[name] is not None for name in PRICES) else None,
+            prices_entered_at=now if any(values[name] is not None for name in (*PRICES, LONG)) else None,
             created_at=now,
             updated_at=now,
         )
 
         def add(session: Session) -> dict[str, int | None]:
+            if row.prices_entered_at is None:
+                apply_to([row], self._price_lists.table_in(session), now)
             session.add(row)
             session.flush()
             return {"model_id": row.id}
@@ -59,9 +73,26 @@ class ModelCatalogue:
                 raise NotFound(f"the model {model_id} was deleted just now")
             for name, value in changes.items():
                 setattr(row, name, str(value) if name == "protocol" else value)
-            if any(name in changes for name in PRICES):
-                row.prices_entered_at = now
+            if any(name in changes for name in (*PRICES, LONG)):
+                row.prices_entered_at, row.price_source = now, None
             row.updated_at = now
+            session.add(row)
+            return row
+
+        return await self._db.write(update)
+
+    async def use_list_price(self, model_id: int) -> LlmModel:
+        """Forget the prices that somebody entered and take those of the lists. Raises `NotFound` if they have none."""
+        now = self._clock.now()
+
+        def update(session: Session) -> LlmModel:
+            row = queries.lock(session, model_id)
+            if row is None:
+                raise NotFound(f"the model {model_id} was deleted just now")
+            table = self._price_lists.table_in(session)
+            if table.find(row.provider, row.name) is None:
+                raise NotFound(f"no list of prices has {row.name!r} of {row.provider}; enter its prices instead")
+            apply_to([row], table, now)
             session.add(row)
             return row
 

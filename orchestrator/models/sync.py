@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,10 +14,12 @@ import structlog
 from sqlmodel import Session
 
 from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.gateway.upstream.model_lists import ListedModel, ListFailed, list_models
-from orchestrator.gateway.upstream.providers import Provider, providers_from_env
+from orchestrator.gateway.upstream.providers import Provider
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
+from orchestrator.prices.service import PriceLists
 from orchestrator.system.clock import Clock
 from runner.contract.run_spec import Protocol
 
@@ -43,18 +45,34 @@ class SyncResult:
 class ModelSync:
     """Asks every configured provider; one that fails changes nothing."""
 
-    def __init__(self, db: Database, clock: Clock, env: Mapping[str, str], list_of: ListModels | None = None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        directory: ProviderDirectory,
+        list_of: ListModels | None = None,
+        price_lists: PriceLists | None = None,
+    ) -> None:
         self._db = db
         self._clock = clock
-        self._providers = [provider for provider in providers_from_env(env).values() if provider.configured(env)]
-        self._list_of = list_of or (lambda provider: list_models(provider, env, clock=clock))
+        self._price_lists = price_lists
+        self._directory = directory
+        self._list_of = list_of or (lambda provider: list_models(provider, directory.env, clock=clock))
+
+    @property
+    def _providers(self) -> list[Provider]:
+        env = self._directory.env
+        return [provider for provider in self._directory.current.values() if provider.configured(env)]
 
     async def run(self) -> SyncResult:
-        result = SyncResult(providers=[provider.name for provider in self._providers])
-        lists = await asyncio.gather(*(self._ask(provider, result) for provider in self._providers))
-        for provider, listed in zip(self._providers, lists, strict=True):
+        providers = self._providers
+        result = SyncResult(providers=[provider.name for provider in providers])
+        lists = await asyncio.gather(*(self._ask(provider, result) for provider in providers))
+        for provider, listed in zip(providers, lists, strict=True):
             if listed:  # an empty list does not prove that all models are gone
                 await self._db.write(lambda s, p=provider, m=listed: _store(s, p, m, self._clock.now(), result))  # type: ignore[misc]
+        if self._price_lists is not None and result.added:
+            await self._price_lists.apply()
         return result
 
     async def run_in_background(self) -> None:

@@ -29,7 +29,15 @@ class LlmModel(SQLModel, table=True):
     output_price: float | None = None
     cached_input_price: float | None = None
     cache_write_price: float | None = None
+    reasoning_price: float | None = None
+    batch_input_price: float | None = None
+    batch_output_price: float | None = None
+    long_prompt_prices: dict[str, float] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
+    """The prices above a length of the prompt: `above_tokens`, and those of the prices above that differ."""
     prices_entered_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    price_source: str | None = Field(default=None, max_length=300)
+    """Where the price table has the prices from; None if a person entered them."""
+    context_tokens: int | None = None
     training_cutoff: date | None = None
     missing_since: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     archived_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))

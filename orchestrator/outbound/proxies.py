@@ -47,11 +47,21 @@ class Proxies:
     """The proxies that an environment names. Raises `BadConfiguration` for an invalid address."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
+        self._every: Proxy | None = None
         self._by_scheme = {scheme: _proxy(env, f"{scheme}_proxy") or _proxy(env, "all_proxy") for scheme in _PORTS}
         self._exempt = [entry.strip().lower() for entry in _value(env, "no_proxy")[1].split(",") if entry.strip()]
 
+    @classmethod
+    def always(cls, url: str, named_by: str) -> Proxies:
+        """One proxy for every address, whatever the environment says. Raises `BadConfiguration`."""
+        proxies = cls({})
+        proxies._every = _proxy({named_by: url}, named_by)
+        return proxies
+
     def of(self, scheme: str, host: str, port: int) -> Proxy | None:
         """The proxy for an address; None: call it directly."""
+        if self._every is not None:
+            return self._every
         proxy = self._by_scheme.get(scheme)
         if proxy is None or _is_this_machine(host) or any(_exempts(entry, host, port) for entry in self._exempt):
             return None

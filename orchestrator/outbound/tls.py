@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,9 +20,20 @@ UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})
 """OpenSSL's codes for a certificate whose authority is not trusted."""
 
 
-def tls_context(env: Mapping[str, str] = os.environ) -> ssl.SSLContext:
-    """Raises `BadConfiguration` if a file named by a variable cannot be used."""
-    return _context(tuple((name, env.get(name, "").strip()) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", *ADDED)))
+@dataclass(frozen=True)
+class ClientCertificate:
+    """What we show a server that asks who we are. Without `key`, the private key is in the same file."""
+
+    file: str
+    key: str = ""
+
+
+def tls_context(env: Mapping[str, str] = os.environ, client: ClientCertificate | None = None) -> ssl.SSLContext:
+    """Raises `BadConfiguration` if a file named by a variable cannot be used. Certificates may be exchanged: a file that
+    changed is read again."""
+    files = tuple((name, env.get(name, "").strip()) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", *ADDED))
+    named = [value for name, value in files if name in ADDED] + ([client.file, client.key] if client else [])
+    return _context(files, client, tuple(_changed_at(path) for path in named if path))
 
 
 def why_refused(error: ssl.SSLCertVerificationError) -> str:
@@ -40,7 +52,9 @@ def why_refused_within(error: BaseException | None) -> str | None:
 
 
 @lru_cache(maxsize=8)
-def _context(files: tuple[tuple[str, str], ...]) -> ssl.SSLContext:
+def _context(
+    files: tuple[tuple[str, str], ...], client: ClientCertificate | None, changed_at: tuple[int, ...]
+) -> ssl.SSLContext:
     context = ssl.create_default_context()
     for name, value in files:
         try:
@@ -53,4 +67,24 @@ def _context(files: tuple[tuple[str, str], ...]) -> ssl.SSLContext:
             raise BadConfiguration(f"{name}={value} cannot be used: it has no certificates in PEM form") from error
         except OSError as error:
             raise BadConfiguration(f"{name}={value} cannot be used: {error.strerror}") from error
+    if client is not None:
+        try:
+            context.load_cert_chain(client.file, client.key or None, password=_no_password)
+        except (ssl.SSLError, ValueError) as error:
+            why = "it must hold a certificate and its private key in PEM form, without a password"
+            raise BadConfiguration(f"the client certificate {client.file} cannot be used: {why}") from error
+        except OSError as error:
+            raise BadConfiguration(f"the client certificate {client.file} cannot be used: {error.strerror}") from error
     return context
+
+
+def _no_password() -> str:
+    """OpenSSL would otherwise ask on the terminal."""
+    raise ValueError("the private key has a password")
+
+
+def _changed_at(path: str) -> int:
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -41,8 +41,9 @@ async def put_key(body: KeyCreate, request: Request, response: Response, context
 @router.post("/rotate", policy=Policy(OWNER))
 async def rotate_keys(context: Context) -> Rotated:
     """Seal everything again with the first master key, so that the others can be removed."""
-    keys, logins = await context.accounts.keys.rotate(), await context.accounts.sessions.seal_again()
-    return Rotated(sealed_again=keys[0] + logins[0], unreadable=keys[1] + logins[1])
+    accounts = context.accounts
+    counts = (await accounts.keys.rotate(), await accounts.sessions.seal_again(), await context.providers.service.rotate())
+    return Rotated(sealed_again=sum(sealed for sealed, _ in counts), unreadable=sum(left for _, left in counts))
 
 
 @router.delete("/{key_id}", policy=Policy(RUN), status_code=204)

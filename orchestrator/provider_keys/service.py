@@ -18,8 +18,9 @@ from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.workspaces import workspace_of
 from orchestrator.errors import Forbidden, Invalid, NotFound
 from orchestrator.gateway.edge.errors import Code, GatewayError
+from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.gateway.upstream.credentials import SYSTEM, Payer, PayerKind
-from orchestrator.gateway.upstream.providers import Provider, providers_from_env
+from orchestrator.gateway.upstream.providers import Provider
 from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.tables import OF_WORKSPACE, ProviderKey
 from orchestrator.scopes import Scope
@@ -61,17 +62,20 @@ class ProviderKeys:
         db: Database,
         clock: Clock,
         vault: Vault,
-        env: Mapping[str, str],
+        directory: ProviderDirectory,
         policy: KeyPolicy,
         user_token: UserToken,
     ) -> None:
         self._db = db
         self._clock = clock
         self._vault = vault
-        self._env = env
-        self.providers = providers_from_env(env)
+        self.directory = directory
         self._policy = policy
         self._user_token = user_token
+
+    @property
+    def providers(self) -> Mapping[str, Provider]:
+        return self.directory.current
 
     async def listed(self, user_id: int | None) -> list[ProviderKey]:
         return list(await self._db.read(lambda session: key_queries.visible(session, user_id)))
@@ -151,7 +155,7 @@ class ProviderKeys:
             return Choice(Payer(PayerKind.USER, person, f"{SIGNED_IN}{user_id}"))
         if (shared := stored.get(OF_WORKSPACE)) is not None:
             return Choice(Payer(PayerKind.WORKSPACE, workspace, f"{STORED}{shared.id}"))
-        if owner or self._policy.system_for_all or not (configured.key_needed or configured.has_key(self._env)):
+        if owner or self._policy.system_for_all or not (configured.key_needed or configured.has_key(self.directory.env)):
             return Choice(SYSTEM)
         sentence = f"there is no key for {provider} that this run may use: enter your own, or ask an admin for one"
         return Choice(SYSTEM, sentence)

@@ -35,6 +35,7 @@ from orchestrator.app import MODEL_CALLS
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
 from orchestrator.gateway.edge.router import Gateway
+from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.gateway.wiring import open_gateway
 from orchestrator.http.access.guard import Guard
 from orchestrator.http.policy import set_policy
@@ -42,7 +43,7 @@ from orchestrator.http.problems import not_found
 from orchestrator.http.route_table import RouteTable
 from orchestrator.models.tables import LlmModel
 from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
-from orchestrator.runs.plan import PositionCache
+from orchestrator.runs.queueing.plan import PositionCache
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.serving.runner_listener import QuietServer, server_config
 from orchestrator.settings import Settings
@@ -93,7 +94,9 @@ async def serve(port: int, data: Path) -> None:
     async def nobody(user_id: int) -> None:
         return None
 
-    keys = ProviderKeys(db, clock, load_vault(None, None, data), os.environ, KeyPolicy(system_for_all=True), nobody)
+    keys = ProviderKeys(
+        db, clock, load_vault(None, None, data), ProviderDirectory(os.environ), KeyPolicy(system_for_all=True), nobody
+    )
     async with open_gateway(settings, db, clock, "bench", keys, PositionCache()) as deps:
         mount, routes = Mount("/gateway", not_found), RouteTable(settings)
         set_policy(mount, MODEL_CALLS)

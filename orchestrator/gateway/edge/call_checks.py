@@ -4,12 +4,14 @@ out."""
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 
 from orchestrator.gateway.calls import Call, RunContext, request_hash
 from orchestrator.gateway.edge.errors import Code, GatewayError
-from orchestrator.gateway.ledger.prices import worst_case_nusd
+from orchestrator.gateway.ledger.prices import Prices, worst_case_nano_usd
 from orchestrator.gateway.protocols.protocol import CallRequest, Message, Wire
+from orchestrator.gateway.provider_batches.lots import Lot, turn_of
 from runner.contract.run_spec import CALL_KEY_HEADER
 
 QUESTION_HEADERS = ("anthropic-version", "anthropic-beta")
@@ -43,15 +45,20 @@ def admit(
     if request.model != context.model:
         raise GatewayError(403, Code.FORBIDDEN, f"this run may only call model {context.model}, not {request.model}")
     question = {name: headers[name] for name in QUESTION_HEADERS if name in headers}
+    key = _call_key(context, headers)
+    terms = context.batch if context.batch is not None and turn_of(key) < context.batch.turns else None
+    ordinary_nano_usd = _worst_nano_usd(context, context.prices, request, body_bytes)
     return Call(
         context=context,
-        key=_call_key(context, headers),
+        key=key,
         wire=wire,
         request=request,
         body=body,
         request_hash=request_hash(provider, wire.path, body, question),
-        worst_nusd=_worst_nusd(context, request, body_bytes),
+        worst_nano_usd=ordinary_nano_usd if terms is None else _worst_nano_usd(context, terms.prices, request, body_bytes),
         headers=question,
+        lot=None if terms is None else Lot(provider, request.model, wire.protocol, question, context.payer, terms.prices),
+        ordinary_worst_nano_usd=ordinary_nano_usd,
     )
 
 
@@ -65,18 +72,19 @@ def _call_key(context: RunContext, headers: Mapping[str, str]) -> str:
     return key
 
 
-def _worst_nusd(context: RunContext, question: CallRequest, body_bytes: int) -> int:
-    if context.prices is None:
+def _worst_nano_usd(context: RunContext, prices: Prices | None, question: CallRequest, body_bytes: int) -> int:
+    if prices is None:
         if not context.capped:
             return 0
-        owner = "of the run" if context.budget_nusd is not None else context.day_caps[0].owner
+        owner = "of the run" if context.budget_nano_usd is not None else context.day_caps[0].owner
         sentence = f"the budget {owner} cannot be enforced: no price is known for {context.slug}; enter its prices"
         raise GatewayError(402, Code.PRICE_UNKNOWN, sentence)
     if question.max_output_tokens is None:
         if not context.capped:
             return 0
         raise GatewayError(400, Code.VALIDATION_ERROR, "with a budget, each call must give a limit of output tokens")
-    return worst_case_nusd(body_bytes + PROMPT_OVERHEAD_BYTES, question.max_output_tokens * question.answers, context.prices)
+    tokens = math.ceil(question.max_output_tokens * question.answers * context.over_limit)
+    return worst_case_nano_usd(body_bytes + PROMPT_OVERHEAD_BYTES, tokens, prices)
 
 
 def _no_constant(name: str) -> None:

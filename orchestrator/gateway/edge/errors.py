@@ -26,6 +26,7 @@ class Code(StrEnum):
     CONFLICT = "CONFLICT"  #: the call key was already used for another request
     BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"  #: the worst case of this call no longer fits the run's budget
     PRICE_UNKNOWN = "PRICE_UNKNOWN"  #: the run has a budget but the model has no price
+    COLLECTED = "COLLECTED"  #: the call waits for a batch of the provider; the run goes on when that has ended
     RATE_LIMITED = "RATE_LIMITED"  #: the provider kept answering "too many" until retries ran out
     EXTERNAL_API_ERROR = "EXTERNAL_API_ERROR"  #: the provider failed or refused; its own message is included
     PROVIDER_KEY_REFUSED = "PROVIDER_KEY_REFUSED"  #: the provider rejects the configured key

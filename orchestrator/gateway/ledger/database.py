@@ -18,7 +18,9 @@ from orchestrator.gateway.calls import DayCap, Settlement, Source
 from orchestrator.gateway.ledger import queries as calls
 from orchestrator.gateway.ledger import spending_queries
 from orchestrator.gateway.ledger.ledger import (
+    BatchedRequest,
     CallState,
+    Collected,
     Failure,
     KeyConflict,
     LedgerUnavailable,
@@ -31,9 +33,11 @@ from orchestrator.gateway.ledger.ledger import (
     Reservation,
     Spending,
     Stored,
+    Unanswered,
 )
-from orchestrator.gateway.ledger.prices import NUSD_PER_USD, usd
+from orchestrator.gateway.ledger.prices import NANO_USD_PER_USD, usd
 from orchestrator.gateway.protocols.protocol import Finish, TokenUsage
+from orchestrator.gateway.provider_batches import queries as batch_queries
 from orchestrator.system.clock import Clock
 from orchestrator.system.zstd import compress_quickly, decompress
 from runner.contract.run_spec import Protocol
@@ -79,13 +83,15 @@ class DatabaseLedger:
     async def refused(self, run_id: str, call_key: str) -> None:
         await self._write(lambda connection: calls.change(connection, run_id, call_key, state=CallState.RESERVED))
 
-    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_caps: tuple[DayCap, ...] = ()) -> bool:
+    async def again(
+        self, run_id: str, call_key: str, budget_nano_usd: int | None, day_caps: tuple[DayCap, ...] = ()
+    ) -> bool:
         def work(connection: Plain) -> bool:
             _lock(connection, run_id, day_caps)
             call = calls.under_way(connection, run_id, call_key)
             if call is None:
                 raise LookupError(f"no call {call_key} of run {run_id} is in the ledger")
-            if self._no_room(connection, run_id, _nusd(call.reserved_usd), budget_nusd, day_caps) is not None:
+            if self._no_room(connection, run_id, _nano_usd(call.reserved_usd), budget_nano_usd, day_caps) is not None:
                 return False
             reason = "a try failed after it was sent"
             spending_queries.record_loss(connection, run_id, call_key, call.reserved_usd, reason, self._clock.now())
@@ -94,31 +100,8 @@ class DatabaseLedger:
         return await self._write(work)
 
     async def settle(self, run_id: str, call_key: str, settlement: Settlement) -> None:
-        values = _settled(settlement, self._clock.now())
-        cost_usd, usage = values["cost_usd"], settlement.usage
-
-        def work(connection: Plain) -> None:
-            if not calls.settle(connection, run_id, call_key, **values):
-                return  # an earlier write succeeded, but its confirmation was lost
-            calls.remove_flight(connection, run_id, call_key)
-            if settlement.cost_nusd:
-                spending_queries.charge(connection, run_id, call_key, cost_usd)
-            unpriced = 0 if settlement.priced else 1
-            if unpriced:
-                spending_queries.count_unpriced(connection, run_id)
-            tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-            spending_queries.book(
-                connection,
-                run_id,
-                call_key,
-                self._clock.now(),
-                calls=1,
-                settled_usd=cost_usd,
-                unpriced_calls=unpriced,
-                **tokens,
-            )
-
-        await self._write(work)
+        now = self._clock.now()
+        await self._write(lambda connection: settle_within(connection, run_id, call_key, settlement, now))
 
     async def fail(self, run_id: str, call_key: str, failure: Failure) -> None:
         def work(connection: Plain) -> None:
@@ -135,7 +118,9 @@ class DatabaseLedger:
             money = await self._db.read(lambda session: spending_queries.money(session.connection(), run_id))
         except DatabaseUnavailable as error:
             raise LedgerUnavailable(str(error)) from error
-        return Spending(_nusd(money.settled_usd), _nusd(money.lost_usd), _nusd(money.reserved_usd), money.lost_sends)
+        return Spending(
+            _nano_usd(money.settled_usd), _nano_usd(money.lost_usd), _nano_usd(money.reserved_usd), money.lost_sends
+        )
 
     def _open(self, connection: Plain, opening: Opening) -> Opened:
         run_id, call_key = opening.run_id, opening.call_key
@@ -158,6 +143,8 @@ class DatabaseLedger:
         if state is not None and state != CallState.FAILED:
             if look.request_hash != opening.request_hash:
                 return KeyConflict()
+            if state == CallState.BATCHED:
+                return Collected()
             if look.answer is None:
                 return MadeElsewhere()
             calls.count_replay(connection, run_id, call_key)
@@ -165,19 +152,23 @@ class DatabaseLedger:
         reused = self._reused(connection, opening, new=state is None)
         if reused is not None:
             return reused
-        no_room = self._no_room(connection, run_id, opening.worst_nusd, opening.budget_nusd, opening.day_caps)
+        if opening.batched is not None and (error := batch_queries.unanswered(connection, run_id, call_key)) is not None:
+            return Unanswered(error)
+        no_room = self._no_room(connection, run_id, opening.worst_nano_usd, opening.budget_nano_usd, opening.day_caps)
         if no_room is not None:
             return no_room
         reserved = {
             "request_hash": opening.request_hash,
             "state": CallState.RESERVED,
-            "reserved_usd": usd(opening.worst_nusd),
+            "reserved_usd": usd(opening.worst_nano_usd),
             "question_key": opening.question_key,
             "error": None,
             "payer": opening.payer.kind.value,
             "payer_name": opening.payer.name,
             "judge_model_id": opening.judge_model_id,
         }
+        if opening.batched is not None:
+            return self._collect(connection, opening, opening.batched, reserved, new=state is None)
         if state is None:
             reserved |= {"provider": opening.provider, "model": opening.model, "created_at": self._clock.now()}
             if opening.sent:
@@ -191,6 +182,29 @@ class DatabaseLedger:
         self._live.add((run_id, call_key))
         return Reservation()
 
+    def _collect(
+        self, connection: Plain, opening: Opening, batched: BatchedRequest, reserved: dict[str, Any], *, new: bool
+    ) -> Collected:
+        """Record the call with its request. It is in no flight: no process makes it, and none takes it over."""
+        run_id, call_key, now = opening.run_id, opening.call_key, self._clock.now()
+        reserved |= {"state": CallState.BATCHED}
+        if new:
+            reserved |= {"provider": opening.provider, "model": opening.model, "created_at": now}
+            calls.add(connection, run_id=run_id, call_key=call_key, **reserved)
+        else:
+            calls.change(connection, run_id, call_key, **reserved)
+        batch_queries.collect(
+            connection,
+            run_id,
+            call_key,
+            opening.worst_nano_usd,
+            lot=batched.lot,
+            body=compress_quickly(batched.body),
+            size_bytes=len(batched.body),
+            created_at=now,
+        )
+        return Collected()
+
     def _reused(self, connection: Plain, opening: Opening, *, new: bool) -> Stored | None:
         """Reuse another run's answer and record it as this call's own."""
         if opening.reuse_since is None or opening.question_key is None:
@@ -199,7 +213,8 @@ class DatabaseLedger:
         reusable = calls.reusable(connection, run_id, call_key, opening.question_key, opening.reuse_since)
         if reusable is None:
             return None
-        settlement = replace(unpack(reusable.answer), cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0, priced=True)
+        settlement = replace(unpack(reusable.answer), cost_nano_usd=0, tries=0, queue_s=0.0, provider_s=0.0)
+        settlement = replace(settlement, priced=True, cache_saving_nano_usd=0)
         values = {
             **_settled(settlement, now),
             "request_hash": opening.request_hash,
@@ -239,19 +254,20 @@ class DatabaseLedger:
         return True
 
     def _no_room(
-        self, connection: Plain, run_id: str, more_nusd: int, budget_nusd: int | None, day_caps: tuple[DayCap, ...]
+        self, connection: Plain, run_id: str, more_nano_usd: int, budget_nano_usd: int | None, day_caps: tuple[DayCap, ...]
     ) -> NoRoom | None:
-        if budget_nusd is not None:
+        if budget_nano_usd is not None:
             money = spending_queries.money(connection, run_id)
-            spent, reserved = _nusd(money.settled_usd + money.lost_usd), _nusd(money.reserved_usd)
-            if spent + reserved + more_nusd > budget_nusd:
-                return NoRoom(spent, reserved)
+            spent, reserved = _nano_usd(money.settled_usd + money.lost_usd), _nano_usd(money.reserved_usd)
+            if spent + reserved + more_nano_usd > budget_nano_usd:
+                return NoRoom(spent, reserved, batched_nano_usd=money.batched_nano_usd)
         for cap in day_caps:
             holder = (cap.workspace_id, cap.user_id)
-            spent = _nusd(spending_queries.spent(connection, self._clock.now(), *holder))
-            reserved = _nusd(spending_queries.reserved(connection, *holder))
-            if spent + reserved + more_nusd > cap.nusd:
-                return NoRoom(spent, reserved, cap)
+            spent = _nano_usd(spending_queries.spent(connection, self._clock.now(), *holder))
+            reserved = _nano_usd(spending_queries.reserved(connection, *holder))
+            if spent + reserved + more_nano_usd > cap.nano_usd:
+                batched = spending_queries.money(connection, run_id).batched_nano_usd
+                return NoRoom(spent, reserved, cap, batched)
         return None
 
     def _believed_until(self) -> datetime:
@@ -264,17 +280,37 @@ class DatabaseLedger:
             raise LedgerUnavailable(str(error)) from error
 
 
+def settle_within(connection: Plain, run_id: str, call_key: str, settlement: Settlement, now: datetime) -> None:
+    """Store an answer within the caller's transaction; does nothing if it is stored already."""
+    values = _settled(settlement, now)
+    cost_usd, usage = values["cost_usd"], settlement.usage
+    if not calls.settle(connection, run_id, call_key, **values):
+        return  # an earlier write succeeded, but its confirmation was lost
+    calls.remove_flight(connection, run_id, call_key)
+    if settlement.cost_nano_usd:
+        spending_queries.charge(connection, run_id, call_key, cost_usd)
+    unpriced = 0 if settlement.priced else 1
+    if unpriced:
+        spending_queries.count_unpriced(connection, run_id)
+    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    spending_queries.book(
+        connection, run_id, call_key, now, calls=1, settled_usd=cost_usd, unpriced_calls=unpriced, **tokens
+    )
+
+
 def _settled(settlement: Settlement, now: datetime) -> dict[str, Any]:
     """The columns of an answered call."""
     usage = settlement.usage
     return {
         "state": CallState.SETTLED,
         "reserved_usd": 0.0,
-        "cost_usd": usd(settlement.cost_nusd),
+        "cost_usd": usd(settlement.cost_nano_usd),
         "priced": settlement.priced,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cached_tokens": usage.cached_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "cache_saving_usd": usd(settlement.cache_saving_nano_usd),
         "reasoning_tokens": usage.reasoning_tokens,
         "queue_s": settlement.queue_s,
         "provider_s": settlement.provider_s,
@@ -292,8 +328,8 @@ def _lock(connection: Plain, run_id: str, day_caps: tuple[DayCap, ...]) -> None:
     calls.lock_run(connection, run_id)
 
 
-def _nusd(amount_usd: float) -> int:
-    return round(amount_usd * NUSD_PER_USD)
+def _nano_usd(amount_usd: float) -> int:
+    return round(amount_usd * NANO_USD_PER_USD)
 
 
 FORMAT = 1

@@ -1,7 +1,8 @@
 """The ledger of all model calls, as an interface. `DatabaseLedger` implements it for the service; tests in virtual time use
 one in memory.
 
-A row goes `reserved -> sent -> settled`. Rules that every ledger keeps:
+A row goes `reserved -> sent -> settled`, or `batched -> settled` if a batch of the provider answers it.
+Rules that every ledger keeps:
 
 * `open` is atomic: if two callers open the same key, one gets `Reservation`; the budget is checked in the same transaction.
 * A settled row never changes, except for its count of replays. Its answer is returned only for the same request hash.
@@ -32,8 +33,17 @@ class LedgerUnavailable(Exception):
 class CallState(StrEnum):
     RESERVED = "reserved"  #: money is set aside; nothing was sent
     SENT = "sent"  #: at the provider
+    BATCHED = "batched"  #: waits for a batch of the provider; money is set aside
     SETTLED = "settled"  #: answered, stored, paid
     FAILED = "failed"  #: given up; may be opened again
+
+
+@dataclass(frozen=True)
+class BatchedRequest:
+    """The request of a call that is to be answered in a batch; calls with the same `lot` may share one. `body` is JSON."""
+
+    lot: str
+    body: bytes
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,7 @@ class Opening:
     `sent`: the call goes out as soon as it is opened, so no separate `sent` is needed. `attempt`: open only if this is still
     the run's current attempt. `question_key`: the same for all runs that ask the same question of the same server.
     `judge_model_id`: the model asked, if it judges the run's answers; its spending is booked under its own name.
+    `batched`: the call is not made now, but collected for a batch.
     """
 
     run_id: str
@@ -50,8 +61,8 @@ class Opening:
     request_hash: str
     provider: str
     model: str
-    worst_nusd: int
-    budget_nusd: int | None
+    worst_nano_usd: int
+    budget_nano_usd: int | None
     day_caps: tuple[DayCap, ...] = ()
     payer: Payer = SYSTEM
     sent: bool = False
@@ -59,6 +70,7 @@ class Opening:
     question_key: str | None = None
     reuse_since: datetime | None = None
     judge_model_id: int | None = None
+    batched: BatchedRequest | None = None
 
 
 @dataclass(frozen=True)
@@ -86,14 +98,16 @@ class KeyConflict:
 
 @dataclass(frozen=True)
 class NoRoom:
-    """The worst case does not fit now. It may fit later, if other calls cost less than their `reserved_nusd`.
+    """The worst case does not fit now. It may fit later, if other calls cost less than their `reserved_nano_usd`.
 
-    `cap` is set if a daily limit shared by many runs was reached, rather than the run's own budget.
+    `cap` is set if a daily limit shared by many runs was reached, not the run's own budget. `batched_nano_usd` is what
+    this run has reserved for calls in batches.
     """
 
-    spent_nusd: int
-    reserved_nusd: int
+    spent_nano_usd: int
+    reserved_nano_usd: int
     cap: DayCap | None = None
+    batched_nano_usd: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,7 +115,19 @@ class NotRunning:
     """The attempt that asks has ended, so its token is no longer valid."""
 
 
-Opened = Reservation | Stored | MadeElsewhere | KeyConflict | NoRoom | NotRunning
+@dataclass(frozen=True)
+class Collected:
+    """The call waits for a batch."""
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """The call was in a batch that brought no answer to it; `error` says why."""
+
+    error: str
+
+
+Opened = Reservation | Stored | MadeElsewhere | KeyConflict | NoRoom | NotRunning | Collected | Unanswered
 
 
 @dataclass(frozen=True)
@@ -118,9 +144,9 @@ class Failure:
 class Spending:
     """The money of one run."""
 
-    settled_nusd: int
-    lost_nusd: int
-    reserved_nusd: int
+    settled_nano_usd: int
+    lost_nano_usd: int
+    reserved_nano_usd: int
     lost_sends: int
 
 
@@ -147,7 +173,9 @@ class Ledger(Protocol):
     async def refused(self, run_id: str, call_key: str) -> None:
         """The try cost nothing and another will follow: the call is reserved again."""
 
-    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_caps: tuple[DayCap, ...] = ()) -> bool:
+    async def again(
+        self, run_id: str, call_key: str, budget_nano_usd: int | None, day_caps: tuple[DayCap, ...] = ()
+    ) -> bool:
         """The last try may have been billed: count it as lost and reserve again. Returns False, changing nothing, if the
         budget has no room for that."""
 

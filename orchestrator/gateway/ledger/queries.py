@@ -55,6 +55,7 @@ _CALLER = (
         _RUNS.c.user_id,
         _RUNS.c.budget_usd,
         _RUNS.c.reuse_answers,
+        _RUNS.c.batch,
         _MODELS.c.slug,
         _MODELS.c.provider,
         _MODELS.c.name,
@@ -63,6 +64,10 @@ _CALLER = (
         _MODELS.c.output_price,
         _MODELS.c.cached_input_price,
         _MODELS.c.cache_write_price,
+        _MODELS.c.reasoning_price,
+        _MODELS.c.batch_input_price,
+        _MODELS.c.batch_output_price,
+        _MODELS.c.long_prompt_prices,
         _MODELS.c.prices_entered_at,
     )
     .join_from(_ATTEMPTS, _RUNS, and_(_RUNS.c.id == _ATTEMPTS.c.run_id, _RUNS.c.attempt == _ATTEMPTS.c.number))

@@ -68,6 +68,14 @@ def payers(session: Session, run_id: str) -> list[str]:
     return sorted(f"{payer} {name}".strip() for payer, name in session.exec(query).all())
 
 
+def cache_saving_usd(session: Session, run_id: str) -> float:
+    """What the providers' prompt caches saved in this run, less what writing to them cost."""
+    query = select(func.sum(GatewayCall.cache_saving_usd)).where(
+        GatewayCall.run_id == run_id, GatewayCall.source == "bought", GatewayCall.state == "settled"
+    )
+    return float(session.exec(query).one() or 0.0)
+
+
 def page(session: Session, run_id: str, *, limit: int, after: str | None = None) -> Sequence[Any]:
     """The calls of a run ordered by key, without the answers."""
     columns = [column for column in GatewayCall.__table__.columns if column.name != "answer"]  # type: ignore[attr-defined]

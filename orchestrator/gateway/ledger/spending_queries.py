@@ -12,7 +12,9 @@ from sqlalchemy import select as sa_select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.db.prepared import Prepared
+from orchestrator.gateway.ledger.prices import usd
 from orchestrator.gateway.ledger.tables import DaySpending, GatewayCall, GatewayFlight, LostSend
+from orchestrator.gateway.provider_batches.tables import BatchReserve
 from orchestrator.limits.tables import UserSpending
 from orchestrator.runs.tables import ContainerRun
 
@@ -22,6 +24,7 @@ _RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
 _DAYS: Any = DaySpending.__table__  # type: ignore[attr-defined]
 _USERS: Any = UserSpending.__table__  # type: ignore[attr-defined]
 _LOST: Any = LostSend.__table__  # type: ignore[attr-defined]
+_RESERVES: Any = BatchReserve.__table__  # type: ignore[attr-defined]
 
 _ZERO_SUMS: dict[str, float] = {
     "calls": 0,
@@ -105,6 +108,14 @@ _RESERVED = {
     "workspace": Prepared(_UNDER_WAY_USD.join(*_RUN).where(_IN_WORKSPACE)),
     "user": Prepared(_UNDER_WAY_USD.join(*_RUN).where(_IN_WORKSPACE, _RUNS.c.user_id == bindparam("of_user"))),
 }
+_BATCHED_NANO_USD = sa_select(func.sum(_RESERVES.c.nano_usd))
+_RESERVE_RUN = (_RUNS, _RUNS.c.id == _RESERVES.c.run_id)
+_BATCHED_OF_RUN = Prepared(_BATCHED_NANO_USD.where(_RESERVES.c.run_id == bindparam("of_run")))
+_BATCHED = {
+    "all": Prepared(_BATCHED_NANO_USD),
+    "workspace": Prepared(_BATCHED_NANO_USD.join(*_RESERVE_RUN).where(_IN_WORKSPACE)),
+    "user": Prepared(_BATCHED_NANO_USD.join(*_RESERVE_RUN).where(_IN_WORKSPACE, _RUNS.c.user_id == bindparam("of_user"))),
+}
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,8 @@ class Money:
     lost_usd: float
     reserved_usd: float
     lost_sends: int
+    batched_nano_usd: int = 0
+    """The part of what is reserved that calls in batches hold."""
 
 
 def charge(connection: Connection, run_id: str, call_key: str, cost_usd: float) -> None:
@@ -149,7 +162,9 @@ def money(connection: Connection, run_id: str) -> Money:
     (settled,) = _SETTLED_USD.first(connection, run) or (0,)
     lost_usd, lost_sends = _LOST_USD.first(connection, run) or (0, 0)
     (reserved,) = _RESERVED_OF_RUN.first(connection, run) or (0,)
-    return Money(float(settled or 0), float(lost_usd or 0), float(reserved or 0), int(lost_sends))
+    (batched,) = _BATCHED_OF_RUN.first(connection, run) or (0,)
+    in_all = float(reserved or 0) + usd(int(batched or 0))
+    return Money(float(settled or 0), float(lost_usd or 0), in_all, int(lost_sends), int(batched or 0))
 
 
 def spent(connection: Connection, now: datetime, workspace_id: int | None, user_id: int | None) -> float:
@@ -160,10 +175,11 @@ def spent(connection: Connection, now: datetime, workspace_id: int | None, user_
 
 
 def reserved(connection: Connection, workspace_id: int | None, user_id: int | None) -> float:
-    """What calls in flight may cost."""
+    """What calls in flight and in batches may cost."""
     which, values = _which(workspace_id, user_id)
     (amount,) = _RESERVED[which].first(connection, values) or (0,)
-    return float(amount or 0)
+    (batched,) = _BATCHED[which].first(connection, values) or (0,)
+    return float(amount or 0) + usd(int(batched or 0))
 
 
 def _which(workspace_id: int | None, user_id: int | None) -> tuple[str, dict[str, int]]:

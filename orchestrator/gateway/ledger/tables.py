@@ -100,5 +100,8 @@ class GatewayCall(SQLModel, table=True):
     payer_name: str = Field(default="", max_length=200, sa_column_kwargs={"server_default": ""})
     priced: bool = Field(default=True, sa_column_kwargs={"server_default": true()})
     """False if the model had no price, so that the call's cost is unknown."""
+    cache_write_tokens: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    cache_saving_usd: float = Field(default=0.0, sa_column_kwargs={"server_default": "0"})
+    """How much less the call cost because the provider cached a part of its prompt; negative if it cost more."""
     judge_model_id: int | None = None
     """The model that judges the run's answers, if this call asks it; None if it asks the measured model."""

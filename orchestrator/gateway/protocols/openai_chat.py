@@ -305,7 +305,7 @@ def token_usage(message: Message, asked_name: str, answered_name: str) -> TokenU
             input_tokens=prompt,
             # Some servers leave reasoning out of this count, but include it in the total.
             output_tokens=max(completion, count(usage.get("total_tokens")) - prompt),
-            cached_tokens=count(details.get("cached_tokens")),
+            cached_tokens=count(details.get("cached_tokens")) or count(usage.get("prompt_cache_hit_tokens")),  # DeepSeek
             cache_write_tokens=count(details.get("cache_write_tokens")),
             reasoning_tokens=count(output.get("reasoning_tokens")),
         )

@@ -13,7 +13,7 @@ from orchestrator.gateway.protocols.protocol import StreamedError
 from orchestrator.gateway.upstream.connection import ConnectFailed, ReceiveTimeout
 from orchestrator.gateway.upstream.error_scope import scope_of
 from orchestrator.gateway.upstream.framing import BadResponse
-from orchestrator.gateway.upstream.providers import scrubbed, storable
+from orchestrator.gateway.upstream.scrubbing import scrubbed, storable
 from runner.contract.run_spec import ErrorScope
 
 OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"})

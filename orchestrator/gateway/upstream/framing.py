@@ -124,6 +124,8 @@ class Target:
         self._headers = {name.lower(): value for name, value in headers.items() if name.lower() != "content-length"}
         self._headers["host"] = host_header(parts.scheme, parts.hostname or "", parts.port)
         path = quote(parts.path, safe="/%:@!$&()*+,;=~-._") or "/"
+        if parts.query:
+            path += "?" + quote(parts.query, safe="/%:@!$&()*+,;=~-._?")
         if proxy is not None and parts.scheme == "http":
             path = f"http://{self._headers['host']}{path}"
             if proxy.authorization:

@@ -15,6 +15,7 @@ class Reply:
     """A whole answer."""
 
     message: Message
+    streamed: bool = False
 
 
 Received = Callable[[float | None], None]

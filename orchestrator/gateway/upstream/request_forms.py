@@ -29,6 +29,7 @@ class Adjustment(StrEnum):
     NO_STREAM = "no_stream"  #: the answer comes in one piece
     NO_TEMPERATURE = "no_temperature"  #: without the temperature that the run asks for
     NO_TOP_P = "no_top_p"  #: without the top_p that the run asks for
+    RANDOM_SEED = "random_seed"  #: the seed is called `random_seed`
 
 
 SENTENCES = {
@@ -38,6 +39,7 @@ SENTENCES = {
     Adjustment.NO_STREAM: "does not stream, because the server refuses to",
     Adjustment.NO_TEMPERATURE: "leaves out the temperature, which the server refuses: it uses its own",
     Adjustment.NO_TOP_P: "leaves out top_p, which the server refuses: it uses its own",
+    Adjustment.RANDOM_SEED: "sends the seed as random_seed",
 }
 
 _SAMPLING = {"temperature": Adjustment.NO_TEMPERATURE, "top_p": Adjustment.NO_TOP_P}
@@ -56,6 +58,7 @@ _OTHER_FORMS: Mapping[Protocol, Mapping[str, Adjustment]] = {
 _RENAMED = {
     Adjustment.MAX_TOKENS: ("max_completion_tokens", "max_tokens"),
     Adjustment.MAX_COMPLETION_TOKENS: ("max_tokens", "max_completion_tokens"),
+    Adjustment.RANDOM_SEED: ("seed", "random_seed"),
 }
 _OPPOSITES = {
     Adjustment.MAX_TOKENS: Adjustment.MAX_COMPLETION_TOKENS,

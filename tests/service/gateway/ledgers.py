@@ -14,7 +14,7 @@ from orchestrator.db.session import Database
 from orchestrator.gateway.ledger.database import DatabaseLedger
 from orchestrator.gateway.ledger.ledger import Ledger
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.drafts import BenchmarkTask
+from orchestrator.runs.queueing.drafts import BenchmarkTask
 from orchestrator.runs.tables import ContainerRun
 from tests.unit.gateway.memory_ledger import MemoryLedger
 

@@ -12,6 +12,7 @@ from orchestrator.gateway.calls import RunContext
 from orchestrator.gateway.demo import answers as demo_answers
 from orchestrator.gateway.edge.router import Gateway
 from orchestrator.gateway.ledger.ledger import CallState
+from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.gateway.wiring import assemble
 from orchestrator.http.problems import not_found
 from orchestrator.system.clock import SystemClock
@@ -36,7 +37,7 @@ async def test_the_sample_is_answered_and_an_earlier_life_is_cleared_up() -> Non
         assemble(
             authenticate=authenticate,
             ledger=ledger,
-            env={},
+            providers=ProviderDirectory({}),
             demo_load=demo_answers.load,
             clock=SystemClock(),
             rng=random.Random(1),

@@ -40,7 +40,7 @@ ANSWER = Settlement(
     message={"text": "ünï\ud83d"},
     usage=TokenUsage(10, 20, 3, 2, 1),
     finish=Finish.STOP,
-    cost_nusd=30,
+    cost_nano_usd=30,
     tries=1,
     queue_s=0.5,
     provider_s=1.5,
@@ -109,7 +109,7 @@ async def test_the_worst_case_of_all_that_is_under_way_fits_the_budget(world: Le
     assert await ledger.open(opening("d", budget=250)) == NoRoom(30, 200)
     assert await ledger.open(opening("d", budget=None)) == Reservation()
     spending = await ledger.spending("run-1")
-    assert (spending.settled_nusd, spending.reserved_nusd, spending.lost_sends) == (30, 300, 0)
+    assert (spending.settled_nano_usd, spending.reserved_nano_usd, spending.lost_sends) == (30, 300, 0)
 
 
 async def test_what_may_have_been_billed_counts_as_spent(world: LedgerWorld) -> None:
@@ -121,7 +121,7 @@ async def test_what_may_have_been_billed_counts_as_spent(world: LedgerWorld) -> 
     assert not await ledger.again("run-1", "a", 350)
     await ledger.fail("run-1", "a", Failure("cut", True, 0, 0))
     spending = await ledger.spending("run-1")
-    assert (spending.lost_nusd, spending.lost_sends, spending.reserved_nusd) == (300, 3, 0)
+    assert (spending.lost_nano_usd, spending.lost_sends, spending.reserved_nano_usd) == (300, 3, 0)
     assert await ledger.open(opening("b", budget=350)) == NoRoom(300, 0)
     assert await ledger.open(opening("b", worst=50, budget=350)) == Reservation()
 
@@ -136,7 +136,7 @@ async def test_a_process_that_comes_back_frees_what_was_not_sent_and_counts_the_
     assert await after.recover() == Recovery(unsent=1, lost=1)
     assert await after.recover() == Recovery(0, 0)
     spending = await after.spending("run-1")
-    assert (spending.lost_sends, spending.lost_nusd, spending.reserved_nusd) == (1, 100, 0)
+    assert (spending.lost_sends, spending.lost_nano_usd, spending.reserved_nano_usd) == (1, 100, 0)
     assert await after.open(opening("reserved")) == Reservation()
     assert await after.open(opening("sent")) == Reservation()
     assert await after.open(opening("settled")) == Stored(ANSWER)
@@ -294,7 +294,7 @@ async def test_an_answer_of_another_run_is_used_again_but_once_per_run(world: Le
     given = [each for each in opened if isinstance(each, Stored)]
     assert [each.source for each in given] == [Source.CACHED] * 2
     assert sorted(each.settlement.message["sample"] for each in given) == [0, 1]
-    assert [each.settlement.cost_nusd for each in given] == [0, 0]
+    assert [each.settlement.cost_nano_usd for each in given] == [0, 0]
     assert opened.count(Reservation()) == 1
     assert await ledger.spending("run-2") == Spending(0, 0, 100, 0)
     # And asked again, each call has what it had, though it was taken from another run
@@ -317,10 +317,12 @@ async def test_what_may_not_be_used_again_is_bought(world: LedgerWorld) -> None:
             asking("k2", "run-1"),
         )
     ):
-        assert await ledger.open(replace(other, call_key=f"{other.call_key}/{number}", budget_nusd=None)) == Reservation()
+        assert (
+            await ledger.open(replace(other, call_key=f"{other.call_key}/{number}", budget_nano_usd=None)) == Reservation()
+        )
     # A copy is not another answer: only what was bought is handed on
     assert isinstance(await ledger.open(asking("x", "run-2")), Stored)
-    assert await ledger.open(replace(asking("y", "run-2"), budget_nusd=None)) == Reservation()
+    assert await ledger.open(replace(asking("y", "run-2"), budget_nano_usd=None)) == Reservation()
 
 
 async def test_an_answer_that_is_too_old_is_not_used_again(world: LedgerWorld) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from joserfc.jwk import RSAKey
 
 from orchestrator.alerts.webhooks import AllowedAddresses
 from orchestrator.cli.api.client import Client
@@ -25,6 +26,7 @@ from orchestrator.cli.errors import BadUsage, NotReachable
 from orchestrator.datasets.errors import DownloadFailed
 from orchestrator.datasets.fetching.download import fetch
 from orchestrator.datasets.fetching.sources import RemoteFile
+from orchestrator.gateway.upstream.google_tokens import GoogleTokens, NoToken, ServiceAccount
 from orchestrator.sign_in.oidc import Client as OidcClient
 from orchestrator.sign_in.oidc import Provider, ProviderTrouble
 from orchestrator.system.clock import SystemClock
@@ -117,6 +119,15 @@ def test_downloads(outside: Outside, tmp_path: Path, checked: bool) -> None:
     target = fetch(file, tmp_path / "data.jsonl", judge=NOBODY.judge if checked else None)
     assert hashlib.sha256(target.read_bytes()).hexdigest()
     assert json.loads(target.read_text()) == {"issuer": outside.url}
+
+
+@pytest.mark.anyio
+async def test_tokens_of_service_accounts(outside: Outside) -> None:
+    private = RSAKey.generate_key(2048).as_pem(private=True).decode()
+    tokens = GoogleTokens(NOBODY.transport, SystemClock())
+    with pytest.raises(NoToken, match="gave no token that can be read"):
+        await tokens.token(ServiceAccount("a@example.com", private, "1", f"{outside.url}/token"))
+    assert outside.asked == ["POST /token"]
 
 
 @pytest.mark.anyio

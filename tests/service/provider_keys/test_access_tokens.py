@@ -15,6 +15,7 @@ from orchestrator.accounts.tables import User
 from orchestrator.accounts.vault import Vault
 from orchestrator.db.session import Database
 from orchestrator.gateway.edge.errors import GatewayError
+from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
 from orchestrator.sign_in.claims import Identity
 from orchestrator.sign_in.oidc import Refused, TokenGrant
@@ -74,7 +75,9 @@ async def world(database: Database, clock: ManualClock) -> World:
 async def test_it_is_refreshed_once_and_pays_as_the_user(world: World) -> None:
     sessions, user_id = world.sessions(), world.user.id or 0
     await sessions.begin(world.user, world.provider.grant(0), agent="", address="")
-    keys = ProviderKeys(world.db, world.clock, Vault([b"k" * 32]), ENV, KeyPolicy(False, "lab"), sessions.access_token)
+    keys = ProviderKeys(
+        world.db, world.clock, Vault([b"k" * 32]), ProviderDirectory(ENV), KeyPolicy(False, "lab"), sessions.access_token
+    )
     chosen = await world.db.read(lambda session: keys.choose(session, 1, user_id, "lab"))
     assert (chosen.payer.kind, chosen.payer.name, chosen.refused) == ("user", "Ada", None)
     assert await keys.secret(chosen.payer, keys.providers["lab"]) == "access-0"

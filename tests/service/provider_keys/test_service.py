@@ -14,6 +14,7 @@ from orchestrator.accounts.vault import Vault
 from orchestrator.db.session import Database
 from orchestrator.engines.fake.engine import FakeEngine
 from orchestrator.gateway.edge.errors import GatewayError
+from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
 from orchestrator.settings import Settings
@@ -157,7 +158,7 @@ async def test_all_is_sealed_anew_with_a_new_master_key(database: Database, cloc
     old, new = b"o" * 32, b"n" * 32
 
     def keys(*master: bytes) -> ProviderKeys:
-        return ProviderKeys(database, clock, Vault(master), env, KeyPolicy(), nobody)
+        return ProviderKeys(database, clock, Vault(master), ProviderDirectory(env), KeyPolicy(), nobody)
 
     facts = {"name": "n", "provider": "lab", "base_url": None, "by": "me"}
     for user_id in (0, 7):

@@ -25,8 +25,8 @@ from orchestrator.gateway.upstream.credentials import Payer
 class Row:
     request_hash: str
     state: CallState
-    reserved_nusd: int
-    lost_nusd: int = 0
+    reserved_nano_usd: int
+    lost_nano_usd: int = 0
     lost_sends: int = 0
     sends: int = 0
     replays: int = 0
@@ -38,11 +38,11 @@ class Row:
     holders: frozenset[tuple[int | None, int | None]] = frozenset()
 
     def lose(self) -> None:
-        self.lost_nusd += self.reserved_nusd
+        self.lost_nano_usd += self.reserved_nano_usd
         self.lost_sends += 1
 
     def give_up(self, error: str) -> None:
-        self.state, self.reserved_nusd, self.error = CallState.FAILED, 0, error
+        self.state, self.reserved_nano_usd, self.error = CallState.FAILED, 0, error
 
 
 class MemoryLedger:
@@ -77,14 +77,14 @@ class MemoryLedger:
             self.rows[key] = reused
             assert reused.settlement is not None
             return Stored(reused.settlement, Source.CACHED)
-        no_room = self._no_room(opening.run_id, opening.worst_nusd, opening.budget_nusd, opening.day_caps)
+        no_room = self._no_room(opening.run_id, opening.worst_nano_usd, opening.budget_nano_usd, opening.day_caps)
         if no_room is not None:
             return no_room
         if row is None:
             row = self.rows[key] = Row(opening.request_hash, CallState.RESERVED, 0)
         row.request_hash, row.question_key, row.error = opening.request_hash, opening.question_key, None
         row.state, row.sends = (CallState.SENT, row.sends + 1) if opening.sent else (CallState.RESERVED, row.sends)
-        row.reserved_nusd, row.payer, row.holders = opening.worst_nusd, opening.payer, _holders(opening.day_caps)
+        row.reserved_nano_usd, row.payer, row.holders = opening.worst_nano_usd, opening.payer, _holders(opening.day_caps)
         return Reservation()
 
     async def sent(self, run_id: str, call_key: str) -> None:
@@ -94,16 +94,18 @@ class MemoryLedger:
     async def refused(self, run_id: str, call_key: str) -> None:
         self.rows[run_id, call_key].state = CallState.RESERVED
 
-    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_caps: tuple[DayCap, ...] = ()) -> bool:
+    async def again(
+        self, run_id: str, call_key: str, budget_nano_usd: int | None, day_caps: tuple[DayCap, ...] = ()
+    ) -> bool:
         row = self.rows[run_id, call_key]
-        if self._no_room(run_id, row.reserved_nusd, budget_nusd, day_caps) is not None:
+        if self._no_room(run_id, row.reserved_nano_usd, budget_nano_usd, day_caps) is not None:
             return False
         row.lose()
         return True
 
     async def settle(self, run_id: str, call_key: str, settlement: Settlement) -> None:
         row = self.rows[run_id, call_key]
-        row.state, row.reserved_nusd, row.settlement = CallState.SETTLED, 0, settlement
+        row.state, row.reserved_nano_usd, row.settlement = CallState.SETTLED, 0, settlement
 
     async def fail(self, run_id: str, call_key: str, failure: Failure) -> None:
         row = self.rows[run_id, call_key]
@@ -117,9 +119,9 @@ class MemoryLedger:
     async def spending(self, run_id: str) -> Spending:
         rows = [row for (run, _), row in self.rows.items() if run == run_id]
         return Spending(
-            settled_nusd=sum(row.settlement.cost_nusd for row in rows if row.settlement),
-            lost_nusd=sum(row.lost_nusd for row in rows),
-            reserved_nusd=sum(row.reserved_nusd for row in rows),
+            settled_nano_usd=sum(row.settlement.cost_nano_usd for row in rows if row.settlement),
+            lost_nano_usd=sum(row.lost_nano_usd for row in rows),
+            reserved_nano_usd=sum(row.reserved_nano_usd for row in rows),
             lost_sends=sum(row.lost_sends for row in rows),
         )
 
@@ -140,19 +142,21 @@ class MemoryLedger:
         if not found:
             return None
         _, source, settlement = min(found, key=lambda each: each[0])
-        free = replace(settlement, cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0, priced=True)
+        free = replace(settlement, cost_nano_usd=0, tries=0, queue_s=0.0, provider_s=0.0, priced=True)
         return Row(
             opening.request_hash, CallState.SETTLED, 0, settlement=free, question_key=opening.question_key, taken_from=source
         )
 
-    def _no_room(self, run_id: str, more_nusd: int, budget_nusd: int | None, day_caps: tuple[DayCap, ...]) -> NoRoom | None:
+    def _no_room(
+        self, run_id: str, more_nano_usd: int, budget_nano_usd: int | None, day_caps: tuple[DayCap, ...]
+    ) -> NoRoom | None:
         """A process is not thought to live for more than a day."""
-        caps: list[tuple[int, DayCap | None]] = [(cap.nusd, cap) for cap in day_caps]
-        for budget, cap in [*([] if budget_nusd is None else [(budget_nusd, None)]), *caps]:
+        caps: list[tuple[int, DayCap | None]] = [(cap.nano_usd, cap) for cap in day_caps]
+        for budget, cap in [*([] if budget_nano_usd is None else [(budget_nano_usd, None)]), *caps]:
             rows = [row for (run, _), row in self.rows.items() if (run == run_id if cap is None else _counts(row, cap))]
-            spent = sum(row.lost_nusd + (row.settlement.cost_nusd if row.settlement else 0) for row in rows)
-            reserved = sum(row.reserved_nusd for row in rows)
-            if spent + reserved + more_nusd > budget:
+            spent = sum(row.lost_nano_usd + (row.settlement.cost_nano_usd if row.settlement else 0) for row in rows)
+            reserved = sum(row.reserved_nano_usd for row in rows)
+            if spent + reserved + more_nano_usd > budget:
                 return NoRoom(spent, reserved, cap)
         return None
 

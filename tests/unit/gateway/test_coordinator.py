@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from orchestrator.gateway.calls import CallResult, Source
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.ledger.ledger import LedgerUnavailable, NotRunning, Opened, Opening
-from orchestrator.gateway.ledger.prices import Prices, nusd
+from orchestrator.gateway.ledger.prices import Prices, nano_usd
 from orchestrator.gateway.pacing.provider_limits import LAST_PROBE_S
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.protocols.protocol import Finish, PlainReply, TokenUsage
@@ -76,7 +76,7 @@ def test_calls_at_the_provider_are_the_distinct_keys_whoever_dies(seed: int) -> 
 def test_a_budget_is_used_but_never_passed_with_16_in_flight(output_tokens: int) -> None:
     upstream = ScriptedUpstream(output_tokens=output_tokens)
     ledger = MemoryLedger()
-    context = claude_run(prices=PRICES, budget_nusd=nusd(Decimal("0.20")))
+    context = claude_run(prices=PRICES, budget_nano_usd=nano_usd(Decimal("0.20")))
 
     async def story() -> list[GatewayError | CallResult]:
         coordinator, slots = make_coordinator(upstream, ledger), asyncio.Semaphore(16)
@@ -93,14 +93,16 @@ def test_a_budget_is_used_but_never_passed_with_16_in_flight(output_tokens: int)
     results = run_virtually(story())
     refused = [result for result in results if isinstance(result, GatewayError)]
     spending = run_virtually(ledger.spending("run-1"))
-    assert spending.settled_nusd <= context.budget_nusd
-    assert spending.settled_nusd + make_call(context, "b/9/0/0").worst_nusd > context.budget_nusd, "it is used up"
+    assert spending.settled_nano_usd <= context.budget_nano_usd
+    assert spending.settled_nano_usd + make_call(context, "b/9/0/0").worst_nano_usd > context.budget_nano_usd, (
+        "it is used up"
+    )
     assert {(error.status, error.code) for error in refused} == {(402, Code.BUDGET_EXHAUSTED)}
 
 
 def test_a_budget_without_a_price_is_refused_with_what_to_do() -> None:
     with pytest.raises(GatewayError, match="enter its prices") as refused:
-        make_call(claude_run(prices=None, budget_nusd=1), "b/p/0/0")
+        make_call(claude_run(prices=None, budget_nano_usd=1), "b/p/0/0")
     assert (refused.value.status, refused.value.code) == (402, Code.PRICE_UNKNOWN)
 
 
@@ -109,8 +111,8 @@ def test_tries_that_may_have_been_billed_count_against_the_budget() -> None:
         return UpstreamError(502, "cut", retry=True, maybe_billed=True)
 
     ledger = MemoryLedger()
-    worst = make_call(claude_run(prices=PRICES), "b/p/0/0").worst_nusd
-    context = claude_run(prices=PRICES, budget_nusd=3 * worst)
+    worst = make_call(claude_run(prices=PRICES), "b/p/0/0").worst_nano_usd
+    context = claude_run(prices=PRICES, budget_nano_usd=3 * worst)
     upstream = ScriptedUpstream(act=cut)
 
     async def story() -> None:
@@ -120,7 +122,7 @@ def test_tries_that_may_have_been_billed_count_against_the_budget() -> None:
 
     run_virtually(story())
     assert upstream.calls.total() == 3
-    assert run_virtually(ledger.spending("run-1")).lost_nusd == 3 * worst
+    assert run_virtually(ledger.spending("run-1")).lost_nano_usd == 3 * worst
 
 
 def test_a_waiting_run_says_so() -> None:
@@ -207,7 +209,7 @@ def test_a_refusal_and_an_error_reach_a_ledger_that_was_away() -> None:
 def test_half_a_letter_in_an_answer_is_no_trouble() -> None:
     message = WIRE.compose(PlainReply("1", "m", 0, "half \ud83d", "", Finish.STOP, TokenUsage(1, 1)))
     assert b"half \\ud83d" in b"".join(WIRE.stream(message, {}))
-    assert make_call(claude_run(prices=PRICES), "b/p/0/0").worst_nusd
+    assert make_call(claude_run(prices=PRICES), "b/p/0/0").worst_nano_usd
 
 
 def test_a_ledger_that_is_away_is_a_503() -> None:

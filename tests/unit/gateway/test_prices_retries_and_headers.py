@@ -17,7 +17,7 @@ import pytest
 from orchestrator.gateway.calls import request_hash, sample_index
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.edge.router import WIRES
-from orchestrator.gateway.ledger.prices import Prices, cost_nusd, nusd, usd, worst_case_nusd
+from orchestrator.gateway.ledger.prices import Prices, cost_nano_usd, nano_usd, usd, worst_case_nano_usd
 from orchestrator.gateway.pacing.retry import RetryPolicy, exhausted_for_s, retry_after_s
 from orchestrator.gateway.protocols.protocol import TokenUsage
 from orchestrator.gateway.upstream.providers import BadProvider, providers_from_env
@@ -43,24 +43,24 @@ ALL = functools.partial(refusal, allow_private=True)
     ids=["nothing", "plain", "cached", "reasoning is part of output"],
 )
 def test_cost(usage: TokenUsage, expected: int) -> None:
-    assert cost_nusd(usage, PRICES) == expected
+    assert cost_nano_usd(usage, PRICES) == expected
 
 
 def test_cost_without_cache_prices_is_the_input_price_and_fractions_round_up() -> None:
-    assert cost_nusd(TokenUsage(10, 0, 10, 0), Prices(Decimal("2"), Decimal("2"))) == 20_000
-    assert cost_nusd(TokenUsage(1, 0), Prices(Decimal("0.0375"), Decimal(0))) == 38
+    assert cost_nano_usd(TokenUsage(10, 0, 10, 0), Prices(Decimal("2"), Decimal("2"))) == 20_000
+    assert cost_nano_usd(TokenUsage(1, 0), Prices(Decimal("0.0375"), Decimal(0))) == 38
 
 
 def test_no_usage_costs_more_than_the_worst_case() -> None:
-    worst = worst_case_nusd(1000, 500, PRICES)
+    worst = worst_case_nano_usd(1000, 500, PRICES)
     for usage in (TokenUsage(1000, 500), TokenUsage(1000, 500, 1000), TokenUsage(1000, 500, 0, 1000)):
-        assert cost_nusd(usage, PRICES) <= worst
+        assert cost_nano_usd(usage, PRICES) <= worst
 
 
 def test_dollars() -> None:
-    assert nusd(0.1) == 100_000_000
-    assert nusd(Decimal("1.00")) == 10**9
-    assert usd(nusd(12.34)) == 12.34
+    assert nano_usd(0.1) == 100_000_000
+    assert nano_usd(Decimal("1.00")) == 10**9
+    assert usd(nano_usd(12.34)) == 12.34
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,28 @@ def test_named_providers_and_keys_from_files(tmp_path: Path) -> None:
     assert "sk-env" not in repr(found)
 
 
+def test_a_kind_with_a_known_address_needs_no_other() -> None:
+    env = {"BENCHYARD_PROVIDER_FRENCH_KIND": "mistral", "BENCHYARD_PROVIDER_HOME_KIND": "ollama"}
+    found = providers_from_env(env)
+    assert (found["french"].base_url, found["french"].configured(env)) == ("https://api.mistral.ai/v1", False)
+    assert found["french"].configured(env | {"BENCHYARD_PROVIDER_FRENCH_API_KEY": "sk-test"})
+    assert (found["home"].allow_private, found["home"].configured(env)) == (True, True)
+
+
+def test_answers_bought_in_another_form_are_not_reused() -> None:
+    env = {"BENCHYARD_PROVIDER_X_BASE_URL": "https://x.example/v1"}
+    plain = providers_from_env(env)["x"].identity
+    azure = env | {"BENCHYARD_PROVIDER_X_KIND": "azure_classic"}
+    assert plain == '["https://x.example/v1", []]', "answers stored before there were kinds are still found"
+    later = azure | {"BENCHYARD_PROVIDER_X_API_VERSION": "2025-01-01"}
+    assert len({plain, *(providers_from_env(each)["x"].identity for each in (azure, later))}) == 3
+
+
 @pytest.mark.parametrize(
     "env",
     [
+        {"BENCHYARD_PROVIDER_X_KIND": "azure"},
+        {"BENCHYARD_PROVIDER_X_KIND": "nonsense"},
         {"OPENAI_BASE_URL": "ftp://x"},
         {"OPENAI_BASE_URL": "https://user:secret@x"},
         {"OPENAI_BASE_URL": "https://x:99999/"},
