@@ -1,68 +1,64 @@
-"""The HTTP client of the service. Commands give the REST path; every failure becomes one of `errors`, in the service's own
-words.
-"""
+"""The service as commands see it: `orchestrator.client` with answers as plain JSON, and every failure as one of `errors`."""
 
 from __future__ import annotations
 
-import re
-import ssl
-from collections.abc import Iterator
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
-from httpx_sse import EventSource, ServerSentEvent
 
 from orchestrator.cli.api.connection import Connection
 from orchestrator.cli.errors import BadUsage, CliError, NotReachable, Refused
 from orchestrator.cli.view.text import clean
-from orchestrator.outbound.tls import tls_context, why_refused_within
+from orchestrator.client import ApiError, Benchyard, BenchyardError, ConnectionFailed, StreamEvent
+from orchestrator.client.requests import ANSWER_S, UPLOAD_S, Reply
+from orchestrator.client.steps import NEVER, PAGE, PATIENCE_S
+from orchestrator.client.transports import Address
 from orchestrator.startup import BadConfiguration
 
-TIMEOUT = httpx.Timeout(35, connect=5)
+__all__ = ["UPLOAD_S", "Client", "Json", "given", "run_path"]
+
 READY_S = 10.0
 """The service asks its engine before it responds."""
-STREAM_TIMEOUT = httpx.Timeout(45, connect=5)
-"""The service sends a comment every 15 s."""
-UPLOAD_TIMEOUT = httpx.Timeout(600, connect=5)
-PAGE = 500
-EVERYTHING = 10**7
 
 Json = dict[str, Any]
 
 
 class Client:
-    def __init__(self, connection: Connection, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        transport: httpx.BaseTransport | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.connection = connection
-        headers = {"authorization": f"Bearer {connection.token}"} if connection.token else {}
-        if connection.workspace:
-            headers["x-benchyard-workspace"] = connection.workspace
-        # Proxies configured for the internet are not used for a service on this machine.
-        self._http = httpx.Client(
-            base_url=connection.url,
-            headers=headers,
-            timeout=TIMEOUT,
-            trust_env=not connection.is_local,
-            verify=_tls(),
-            transport=transport,
-        )
+        address = Address(connection.url, connection.token, connection.workspace)
+        try:  # a command says at once that the service is away; only what is followed is waited for
+            self._api = Benchyard(address=address, retry=NEVER, transport=transport, sleep=sleep, monotonic=monotonic)
+        except BadConfiguration as error:
+            raise BadUsage(str(error)) from error
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self._http.close()
+    def __exit__(self, *_: object) -> None:
+        self._api.close()
 
     # -- requests
 
     def get(self, path: str, **query: object) -> Json:
         return self._call("GET", path, query=query)
 
-    def post(self, path: str, body: Json | None = None, *, timeout: httpx.Timeout = TIMEOUT, **query: object) -> Json:
-        return self._call("POST", path, body=body, query=query, timeout=timeout)
+    def post(self, path: str, body: Json | None = None, *, timeout_s: float = ANSWER_S, **query: object) -> Json:
+        return self._call("POST", path, body=body, query=query, timeout_s=timeout_s)
 
     def put(self, path: str, body: Json) -> Json:
         return self._call("PUT", path, body=body)
@@ -77,80 +73,53 @@ class Client:
         """A list that the service returns in one piece."""
         return list(self.get(path)["items"])
 
-    def pages(
-        self, path: str, *, limit: int = EVERYTHING, after: str | None = None, page: int = PAGE, **query: object
-    ) -> list[Json]:
+    def pages(self, path: str, *, limit: int | None = None, page: int = PAGE, **query: object) -> list[Json]:
         """A list that the service returns in pages, up to `limit` items."""
-        items: list[Json] = []
-        while len(items) < limit:
-            answer = self.get(path, **query, limit=min(page, limit - len(items)), after=after or None)
-            items += answer["items"]
-            after = answer.get("next")
-            if not after:
-                break
-        return items
+        with _translated():
+            return list(self._api.plain.items(path, limit=limit, page=page, query=query))
 
     def upload(self, method: str, path: str, file: Path, **query: object) -> Json:
         """Sends a file as the request body."""
         try:
-            with file.open("rb") as body:
-                params = _present(query)
-                response = self._http.request(method, path, content=body, params=params, timeout=UPLOAD_TIMEOUT)
-        except httpx.HTTPError as error:
-            raise NotReachable(self.connection.url, _why(error)) from error
+            with _translated():
+                return self._api.plain.request(method, path, file=file, query=query)
         except OSError as error:
             raise CliError(f"{file} cannot be read: {error.strerror}.") from error
-        return self._answer(response)
 
     @contextmanager
     def download(self, path: str, **query: object) -> Iterator[Iterator[bytes]]:
-        """Yields the pieces of a file. The token is not forwarded when the response redirects to an object store."""
-        try:
-            with self._http.stream(
-                "GET", path, params=_present(query), follow_redirects=True, timeout=UPLOAD_TIMEOUT
-            ) as response:
-                if response.status_code != httpx.codes.OK:
-                    response.read()
-                    if self._is_elsewhere(response.url):
-                        raise _no_download(response.url, f"answered {response.status_code}")
-                    raise _refusal(response)
-                yield response.iter_bytes()
-        except (httpx.HTTPError, httpx.StreamError) as error:
-            if isinstance(error, httpx.RequestError) and self._is_elsewhere(error.request.url):
-                raise _no_download(error.request.url, f"did not send the whole file ({_why(error)})") from error
-            raise NotReachable(self.connection.url, _why(error)) from error
+        """Yields the pieces of a file."""
+        with _translated():
+            pieces = self._api.plain.download(path, query=query)
+            yield itertools.chain([next(pieces, b"")], pieces)  # a refusal is raised before a file is opened
 
-    @contextmanager
-    def stream(self, path: str, last_event_id: str | None) -> Iterator[Iterator[ServerSentEvent]]:
-        """Opens an event stream after the given event."""
-        headers = {"last-event-id": last_event_id} if last_event_id else {}
-        try:
-            with self._http.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
-                if response.status_code != httpx.codes.OK:
-                    response.read()
-                    raise _refusal(response)
-                yield EventSource(response).iter_sse()
-        except (httpx.HTTPError, httpx.StreamError) as error:
-            raise NotReachable(self.connection.url, _why(error)) from error
+    def follow(self, path: str, *, patience_s: float = PATIENCE_S) -> Iterator[StreamEvent]:
+        """Yields every event of the run or job at `path` exactly once, until it ends. Raises `NotReachable` if the service
+        stays unreachable.
+        """
+        with _translated():
+            yield from self._api.plain.events(path, patience_s=patience_s)
 
     # -- readiness and runs, used by many commands
 
     def readiness(self) -> Json:
         """The answer of /readyz on each component; empty if there is none."""
         try:
-            answer = self._http.get("/readyz", timeout=READY_S).json()
-        except (httpx.HTTPError, ValueError):
+            answer = json.loads(self._ready().body)
+        except (CliError, ValueError):
             return {}
         return answer if isinstance(answer, dict) else {}
 
     def is_ready(self) -> tuple[bool, str]:
         """Whether the service is ready, and otherwise why not."""
         try:
-            response = self._http.get("/readyz", timeout=READY_S)
-            problems = [clean(problem) for problem in response.json().get("problems", [])]
-        except (httpx.HTTPError, ValueError, AttributeError) as error:
-            return False, _why(error)
-        return response.status_code == httpx.codes.OK, "; ".join(problems)
+            reply = self._api.plain.reply("/readyz", timeout_s=READY_S)
+            problems = [clean(problem) for problem in json.loads(reply.body).get("problems", [])]
+        except ConnectionFailed as error:
+            return False, clean(error.why)
+        except (ValueError, AttributeError) as error:
+            return False, type(error).__name__
+        return reply.status == httpx.codes.OK, "; ".join(problems)
 
     def run(self, run_id: str) -> Json:
         return self.get(run_path(run_id))
@@ -177,8 +146,9 @@ class Client:
 
     # -- internals
 
-    def _is_elsewhere(self, url: httpx.URL) -> bool:
-        return url.netloc != self._http.base_url.netloc
+    def _ready(self) -> Reply:
+        with _translated():
+            return self._api.plain.reply("/readyz", timeout_s=READY_S)
 
     def _call(
         self,
@@ -187,26 +157,10 @@ class Client:
         *,
         body: Json | None = None,
         query: Json | None = None,
-        timeout: httpx.Timeout = TIMEOUT,
+        timeout_s: float = ANSWER_S,
     ) -> Json:
-        try:
-            response = self._http.request(method, path, json=body, params=_present(query or {}), timeout=timeout)
-        except httpx.HTTPError as error:
-            raise NotReachable(self.connection.url, _why(error)) from error
-        return self._answer(response)
-
-    def _answer(self, response: httpx.Response) -> Json:
-        if response.is_error or response.is_redirect:
-            raise _refusal(response)
-        if not response.content:
-            return {}
-        try:
-            body = response.json()
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            raise CliError(f"The server at {self.connection.url} is not Benchyard.")
-        return body
+        with _translated():
+            return self._api.plain.request(method, path, json=body, query=query, timeout_s=timeout_s)
 
 
 def run_path(run_id: str) -> str:
@@ -215,46 +169,19 @@ def run_path(run_id: str) -> str:
 
 def given(**fields: object) -> Json:
     """The fields of a request body that are not None."""
-    return _present(fields)
-
-
-def _present(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _refusal(response: httpx.Response) -> CliError:
-    """The error with the problem's detail. A response that is not a problem document did not come from Benchyard."""
+@contextmanager
+def _translated() -> Iterator[None]:
     try:
-        body = response.json()
-        detail, code = clean(body["detail"]).strip(), str(body.get("code", ""))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return CliError(
-            f"The server at {response.request.url.netloc.decode()} answered {response.status_code}: is it Benchyard?"
-        )
-    is_field = detail.split(" ", 1)[0].endswith(":")
-    sentence = detail if is_field else detail[:1].upper() + detail[1:]
-    if not sentence.endswith((".", "?", "!")):
-        sentence += "."
-    if response.status_code == httpx.codes.UNAUTHORIZED:
-        sentence += " The command takes it from BENCHYARD_TOKEN, or from the directory that BENCHYARD_DATA names."
-    return Refused(sentence, response.status_code, code)
-
-
-def _no_download(url: httpx.URL, problem: str) -> CliError:
-    """Names the host only: anybody with the signed URL can download the file."""
-    return CliError(f"The file is in the object store at {clean(url.netloc.decode())}, which {problem}.")
-
-
-def _tls() -> ssl.SSLContext:
-    try:
-        return tls_context()
-    except BadConfiguration as error:
-        raise BadUsage(str(error)) from error
-
-
-def _why(error: Exception) -> str:
-    if (why := why_refused_within(error)) is not None:
-        return why
-    if isinstance(error, httpx.ConnectError):
-        return re.sub(r"^\[errno -?\d+\] ", "", clean(error).lower())
-    return type(error).__name__ if not isinstance(error, httpx.TimeoutException) else "no answer in time"
+        yield
+    except ConnectionFailed as error:
+        raise NotReachable(error.url, clean(error.why)) from error
+    except ApiError as error:
+        sentence = clean(error.sentence)
+        if error.status == httpx.codes.UNAUTHORIZED:
+            sentence += " The command takes it from BENCHYARD_TOKEN, or from the directory that BENCHYARD_DATA names."
+        raise Refused(sentence, error.status, error.code) from error
+    except BenchyardError as error:
+        raise CliError(clean(error)) from error

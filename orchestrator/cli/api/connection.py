@@ -15,11 +15,11 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from orchestrator.cli.errors import BadUsage
+from orchestrator.client.service_address import TOKEN_FILE, logins_file, stored_logins
+from orchestrator.client.transports import LOOPBACK
 from orchestrator.settings import Settings
 
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "[::1]"}  # noqa: S104
-TOKEN_FILE = "token"  # noqa: S105
 
 
 @dataclass(frozen=True)
@@ -93,20 +93,6 @@ def stored_token(data_dir: Path) -> str | None:
             f"The file {path} does not hold a token; set BENCHYARD_TOKEN, or delete the file and start the service."
         )
     return token.decode("ascii") or None
-
-
-def logins_file(environment: Mapping[str, str]) -> Path:
-    """The file with the tokens of `benchyard login`, one per service."""
-    base = environment.get("XDG_CONFIG_HOME") or str(Path(environment.get("HOME", "~")).expanduser() / ".config")
-    return Path(base) / "benchyard" / "logins.json"
-
-
-def stored_logins(environment: Mapping[str, str]) -> dict[str, str]:
-    try:
-        logins = json.loads(logins_file(environment).read_text())
-    except (OSError, ValueError):
-        return {}
-    return {str(url): str(token) for url, token in logins.items()} if isinstance(logins, dict) else {}
 
 
 def store_login(environment: Mapping[str, str], url: str, token: str | None) -> Path:
