@@ -14,8 +14,8 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from orchestrator.datasets.errors import BadSource
-from runner.contract.grading_rules import CODE, AnswerRule, By, Find, GradingRules, JudgeRule
-from runner.contract.model_judge import JUDGE_OPTIONS
+from runner.contract.rules.grading import CODE, AnswerRule, By, Find, GradingRules, JudgeRule
+from runner.contract.rules.model_judge import JUDGE_OPTIONS
 
 MAX_INLINE = 10_000
 Template = Annotated[str, Field(min_length=1, max_length=100_000)]

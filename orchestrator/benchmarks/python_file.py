@@ -18,9 +18,9 @@ from pydantic import Field, ValidationError, field_validator
 
 from orchestrator.benchmarks.definition import Definition, mistakes
 from orchestrator.datasets.errors import BadSource
-from runner.contract.grading_rules import By, Find, GradingRules
 from runner.contract.parsing import parse
-from runner.contract.python_file import MOST_TURNS, PythonFile
+from runner.contract.rules.grading import By, Find, GradingRules
+from runner.contract.rules.python_file import MOST_TURNS, PythonFile
 
 CONSTANTS = {
     "NAME": "name",

@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from orchestrator.benchmarks.building import Preview
+from orchestrator.benchmarks.building.pack import Preview
+from orchestrator.benchmarks.building.sandboxed import MOST_ANSWERS
 from orchestrator.benchmarks.definition import Definition
 from orchestrator.benchmarks.published.catalogue import Entry
-from orchestrator.benchmarks.sandboxed import MOST_ANSWERS
 from orchestrator.benchmarks.trial import shown_judge_prompt, trials
 from orchestrator.datasets.catalogue import BenchmarkInfo
 from orchestrator.grading.agreement import MeasuredAgreement
 from orchestrator.http.schemas import Answer, Body, Text
-from runner.contract.python_file import MAX_SOURCE_CHARS
+from runner.contract.rules.python_file import MAX_SOURCE_CHARS
 from runner.rules.letter_answer import TEN
 
 Handle = Annotated[Text, Field(max_length=100)]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from orchestrator.benchmarks.building import Origin, Preview, build_benchmark, check_name, preview, problem_records
+from orchestrator.benchmarks.building.hub_records import HubRecords
+from orchestrator.benchmarks.building.pack import Origin, Preview, build_benchmark, check_name, preview, problem_records
+from orchestrator.benchmarks.building.sandboxed import prompts_of, records_of, scores_of
 from orchestrator.benchmarks.definition import Definition, Records, read_definition
-from orchestrator.benchmarks.hub_records import HubRecords
 from orchestrator.benchmarks.python_file import PythonDefinition, read_python
-from orchestrator.benchmarks.sandboxed import prompts_of, records_of, scores_of
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.fetching.library import Report

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runner.contract.grading_rules import EXECUTED, AnswerRule, By, Find, GradingRules
-from runner.contract.model_judge import ModelJudge, VerdictForm
+from runner.contract.rules.grading import EXECUTED, AnswerRule, By, Find, GradingRules
+from runner.contract.rules.model_judge import ModelJudge, VerdictForm
 from runner.rules.answers import find_answer
 from runner.rules.comparison import is_right, texts
 from runner.rules.letter_answer import TEN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from runner.contract.harness import ResultsFormat
 
@@ -52,6 +53,17 @@ PRESETS = {
         Preset("lm-eval", "lm-evaluation-harness", ResultsFormat.LM_EVAL, (".yaml", ".yml"), _lm_eval),
     )
 }
+
+
+def preset_harness(preset: Preset, task: str, files: Sequence[dict[str, Any]], arguments: Sequence[str]) -> dict[str, Any]:
+    """The field `harness` of a request. A task that is a file is one of `files`."""
+    return {
+        "image": preset.image,
+        "name": task_name(task)[:100],
+        "command": preset.command(task, arguments),
+        "files": list(files),
+        "results": {"format": preset.format.value},
+    }
 
 
 def task_file(preset: Preset, task: str) -> str | None:

@@ -22,6 +22,7 @@ from orchestrator.commands.schemas import (
 )
 from orchestrator.harnesses.service import CONCURRENCY, NewHarness
 from orchestrator.http.schemas import Body, Number, Text
+from orchestrator.runs.labels.schemas import Labelled
 from runner.contract.commands import MAX_FILES, file_name_problem
 from runner.contract.harness import HarnessTask, ResultsFormat, ResultsRule
 
@@ -32,6 +33,7 @@ USUAL_PATHS = {
     ResultsFormat.INSPECT: ["logs/*.eval", "logs/*.json"],
     ResultsFormat.LM_EVAL: ["**/samples_*.jsonl", "**/results_*.json"],
     ResultsFormat.JUNIT: ["*.xml"],
+    ResultsFormat.NEMO_EVALUATOR: ["**/results.yml", "**/results.yaml", "**/results.json"],
 }
 USUAL_EXITS = {ResultsFormat.JUNIT: [0, 1]}
 """A test tool ends with 1 if a test failed, which is a result."""
@@ -100,7 +102,7 @@ class HarnessBody(Body):
         )
 
 
-class HarnessRunCreate(CommandPlace):
+class HarnessRunCreate(CommandPlace, Labelled):
     """A run of kind `harness`."""
 
     kind: Literal["harness"]
@@ -126,6 +128,7 @@ class HarnessRunCreate(CommandPlace):
             budget_usd=self.budget_usd,
             concurrency=self.concurrency,
             reuse_answers=reuse_answers if self.reuse_answers is None else self.reuse_answers,
+            labels=self.labels,
         )
 
 
@@ -175,6 +178,7 @@ class HarnessBatchCreate(BatchShape, CommandPlace):
             runs_per_instance_type=self.runs_per_instance_type,
             external_id=self.external_id,
             name=self.name,
+            tags=tuple(self.tags),
             budget_usd=self.budget_usd,
         )
 

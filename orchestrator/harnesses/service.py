@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orchestrator.commands.service import check_image
-from orchestrator.db.idempotency import Idempotency
-from orchestrator.db.session import Database
-from orchestrator.runs.drafts import Harness, HarnessRunTask, PlannedBenchmark
-from orchestrator.runs.queue import enqueue
+from orchestrator.db.idempotency import LATER, Idempotency
+from orchestrator.runs.labels.labels import NO_LABELS, Labels
+from orchestrator.runs.queueing.drafts import Harness, HarnessRunTask, PlannedBenchmark
 from orchestrator.runs.service import RunService
 from orchestrator.settings import Settings
-from orchestrator.system.clock import Clock
 from runner.contract.harness import HarnessTask
 
 ADAPTER = "harness"
@@ -36,6 +33,7 @@ class NewHarness:
     concurrency: int = CONCURRENCY
     reuse_answers: bool = False
     trigger_type: str = "manual"
+    labels: Labels = field(default=NO_LABELS, metadata={LATER: True})
 
 
 def harness_task(task: HarnessTask) -> HarnessRunTask:
@@ -48,27 +46,12 @@ def harness_task(task: HarnessTask) -> HarnessRunTask:
 
 
 class HarnessRuns:
-    def __init__(
-        self,
-        db: Database,
-        settings: Settings,
-        clock: Clock,
-        runs: RunService,
-        *,
-        engine_name: str,
-        wake: Callable[[], None],
-    ) -> None:
-        self._db, self._settings, self._clock = db, settings, clock
-        self._runs, self._engine_name, self._wake = runs, engine_name, wake
+    def __init__(self, settings: Settings, runs: RunService, *, engine_name: str) -> None:
+        self._settings, self._runs, self._engine_name = settings, runs, engine_name
 
     async def create(self, request: NewHarness, idempotency: Idempotency | None = None) -> str:
         """Store a pending run and return its id. With an idempotency key, the same request returns the same id."""
-        draft, now = await self.draft(request), self._clock.now()
-        key = idempotency and idempotency.of(request)
-        daily = self._settings.daily_budget_usd
-        run_id = await self._db.write(lambda s: enqueue(s, draft, key, now=now, daily_budget_usd=daily))
-        self._wake()
-        return run_id
+        return await self._runs.queue(await self.draft(request), idempotency and idempotency.of(request))
 
     async def draft(self, request: NewHarness) -> Harness:
         """The draft for a request. Raises `Invalid` or `NotFound` if this service would never run it."""
@@ -86,4 +69,5 @@ class HarnessRuns:
             concurrency=request.concurrency,
             reuse_answers=request.reuse_answers,
             trigger_type=request.trigger_type,
+            labels=request.labels,
         )

@@ -15,6 +15,7 @@ from runner.benchmarks.livecodebench import LiveCodeBenchTask
 from runner.benchmarks.mbpp import MbppPlusTask, MbppTask
 from runner.benchmarks.mmlu_pro import MmluProTask
 from runner.benchmarks.python_file import PythonTask
+from runner.benchmarks.self_repair import SelfRepairTask
 from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
@@ -38,6 +39,7 @@ Adapter = Callable[[Mapping[str, Any]], Task]
 
 ADAPTERS: Mapping[str, Adapter] = {
     "livecodebench": LiveCodeBenchTask.read,
+    "livecodebench_self_repair": SelfRepairTask.read,
     "humaneval": HumanEvalTask.read,
     "humaneval_plus": HumanEvalPlusTask.read,
     "mbpp": MbppTask.read,
@@ -45,7 +47,10 @@ ADAPTERS: Mapping[str, Adapter] = {
     "mmlu_pro": MmluProTask.read,
     "gsm8k": Gsm8kTask.read,
 }
-WITHOUT_PARITY: Mapping[str, Adapter] = {"livecodebench": partial(LiveCodeBenchTask.read, parity=False)}
+WITHOUT_PARITY: Mapping[str, Adapter] = {
+    "livecodebench": partial(LiveCodeBenchTask.read, parity=False),
+    "livecodebench_self_repair": partial(SelfRepairTask.read, parity=False),
+}
 """The variants that skip the second execution by the official checker's rules."""
 
 

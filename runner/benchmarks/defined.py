@@ -8,7 +8,7 @@ from runner.benchmarks.livecodebench import LiveCodeBenchTask, Test
 from runner.benchmarks.mbpp import function_under_test
 from runner.benchmarks.record import required
 from runner.contract.events import Outcome
-from runner.contract.grading_rules import CODE, FOLLOWED, By, GradingRules
+from runner.contract.rules.grading import CODE, FOLLOWED, By, GradingRules
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.assertions import check_limits, judge_by_check

@@ -14,7 +14,7 @@ from typing import Any, Self
 from runner.benchmarks.record import entry_point, required
 from runner.contract.run_spec import ExecutionLimits
 from runner.grading.assertions import check_limits, judge_by_check
-from runner.grading.reference import Comparison, atol_of, inputs_of
+from runner.grading.reference import ReferenceCheck, atol_of, inputs_of
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
 from runner.rules.extraction import Extraction, extract_code
@@ -72,13 +72,13 @@ class HumanEvalTask(_FunctionTask):
 
 @dataclass(frozen=True)
 class HumanEvalPlusTask(_FunctionTask):
-    comparison: Comparison
+    comparison: ReferenceCheck
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Self:
         source, entry = required(record, "prompt"), entry_point(record)
         reference = source + required(record, "canonical_solution")
-        return cls(source, entry, Comparison(reference, entry, inputs_of(record), atol_of(record)))
+        return cls(source, entry, ReferenceCheck(reference, entry, inputs_of(record), atol_of(record)))
 
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
         program = whole_program(self.source, self.entry, code)

@@ -87,9 +87,13 @@ class LiveCodeBenchTask:
             raise ProblemError(f"the metadata names no function that could be called: {entry!r:.100}")
         return cls(statement, starter, entry, [test for test, _ in tests], parity)
 
+    @property
+    def form(self) -> str:
+        """What is to be handed in."""
+        return FUNCTION_TASK.format(starter=self.starter.rstrip()) if self.entry else STDIN_TASK
+
     def prompt(self) -> Prompt:
-        task = FUNCTION_TASK.format(starter=self.starter.rstrip()) if self.entry else STDIN_TASK
-        return Prompt(SYSTEM, f"# Problem\n\n{self.statement}\n\n# What to hand in\n\n{task}", PROMPT_VERSION)
+        return Prompt(SYSTEM, f"# Problem\n\n{self.statement}\n\n# What to hand in\n\n{self.form}", PROMPT_VERSION)
 
     def extract(self, text: str) -> Extraction:
         return extract_code(text, self.entry)

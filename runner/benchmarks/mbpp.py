@@ -19,7 +19,7 @@ from runner.benchmarks.record import entry_point, required
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.assertions import check_limits, judge_by_check
-from runner.grading.reference import Comparison, atol_of, inputs_of
+from runner.grading.reference import ReferenceCheck, atol_of, inputs_of
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
 from runner.rules.extraction import Extraction, extract_code
@@ -137,7 +137,7 @@ def _texts(record: Mapping[str, Any], field: str) -> list[str]:
 class MbppPlusTask:
     text: str
     assertion: str
-    comparison: Comparison
+    comparison: ReferenceCheck
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Self:
@@ -150,7 +150,7 @@ class MbppPlusTask:
         except (TypeError, ValueError, IndexError, AttributeError) as error:
             raise ProblemError(f"the inputs of the record are not as this task has them: {error}") from None
         reference = source + "\n" + required(record, "canonical_solution")
-        comparison = Comparison(reference, entry_point(record), inputs, atol_of(record), mbpp=True)
+        comparison = ReferenceCheck(reference, entry_point(record), inputs, atol_of(record), mbpp=True)
         assertion = str(record.get("assertion") or "").strip()
         return cls(source.strip().strip("\"'").strip(), assertion.split("\n")[0], comparison)
 

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from runner.benchmarks.user_program import UserCodeFailed, UserProgram
 from runner.contract.events import Outcome, Usage
-from runner.contract.grading_rules import GradingRules
-from runner.contract.python_file import PythonFile
+from runner.contract.rules.grading import GradingRules
+from runner.contract.rules.python_file import PythonFile
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.verdict import Verdict

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runner.contract.python_file import PythonFile
+from runner.contract.rules.python_file import PythonFile
 from runner.contract.run_spec import ExecutionLimits
 from runner.reporting.truncation import clean
 from runner.sandbox.executor import Executor

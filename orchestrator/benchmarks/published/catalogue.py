@@ -52,6 +52,7 @@ ADAPTERS: Mapping[str, Facts] = {
     "humaneval": Facts(164, 0.1, differs="The model writes the whole function."),
     "humaneval_plus": Facts(164, 1.0, differs="The model writes the whole function."),
     "livecodebench": Facts(1055, 4490.0),
+    "livecodebench_self_repair": Facts(1055, 4490.0, differs="Programs are judged strictly before and after the repair."),
     "mbpp": Facts(974, 0.3, differs="No worked examples."),
     "mbpp_plus": Facts(378, 1.0),
     "mmlu_pro": Facts(12032, 4.1, differs="If an answer is stated several times, the last one counts."),

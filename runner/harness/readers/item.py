@@ -55,9 +55,10 @@ def text_of(value: Any) -> str:
 
 def number_of(value: Any) -> float | None:
     """A finite number or a truth value as a number; None for anything else."""
-    if isinstance(value, bool | int | float) and math.isfinite(value):
-        return float(value)
-    return None
+    try:
+        return float(value) if isinstance(value, bool | int | float) and math.isfinite(value) else None
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
 
 
 def whole_document(file: BinaryIO) -> bytes:

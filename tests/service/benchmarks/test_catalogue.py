@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.benchmarks.building import Origin, build_benchmark
-from orchestrator.benchmarks.hub_records import HubRecords
+from orchestrator.benchmarks.building.hub_records import HubRecords
+from orchestrator.benchmarks.building.pack import Origin, build_benchmark
 from orchestrator.benchmarks.published.catalogue import ADAPTERS, FILES, catalogue, published
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource, DownloadFailed

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.benchmarks.building import Origin, build_benchmark, preview
-from orchestrator.benchmarks.rendering import rendering
+from orchestrator.benchmarks.building.pack import Origin, build_benchmark, preview
+from orchestrator.benchmarks.building.rendering import rendering
 from orchestrator.benchmarks.service import parsed
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.benchmarks.problems import ProblemMaker, Unusable
+from orchestrator.benchmarks.building.problems import ProblemMaker, Unusable
 from orchestrator.benchmarks.published.catalogue import BUILT_IN, built_in_text
 from orchestrator.benchmarks.service import parsed
 from orchestrator.datasets.formats.gsm8k import final_number

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.benchmarks.definition import Definition
 from orchestrator.benchmarks.service import described, parsed
 from orchestrator.datasets.errors import BadSource
-from runner.contract.grading_rules import By, Find
+from runner.contract.rules.grading import By, Find
 
 SMALLEST = "name: capitals\nrecords: capitals.csv\njudge: exact\n"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.benchmarks.problems import ProblemMaker, Unusable, target_of
+from orchestrator.benchmarks.building.problems import ProblemMaker, Unusable, target_of
 from orchestrator.benchmarks.service import parsed
-from runner.contract.grading_rules import By
+from runner.contract.rules.grading import By
 
 
 def maker(text: str, examples: list[dict[str, Any]] | None = None) -> ProblemMaker:

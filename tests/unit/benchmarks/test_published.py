@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.benchmarks.problems import ProblemMaker, Unusable
+from orchestrator.benchmarks.building.problems import ProblemMaker, Unusable
 from orchestrator.benchmarks.published.catalogue import FILES, published
 from runner.benchmarks.defined import DefinedTask
 from runner.contract.events import Outcome
-from runner.contract.grading_rules import By
+from runner.contract.rules.grading import By
 from runner.contract.run_spec import ExecutionLimits
 from runner.rules.comparison import is_right
 from runner.rules.model_judging import read_verdict

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.benchmarks.python_file import PlainProblems, read_python
 from orchestrator.benchmarks.service import parsed
 from orchestrator.datasets.errors import BadSource
-from runner.contract.grading_rules import By, GradingRules
+from runner.contract.rules.grading import By, GradingRules
 
 ROOT = Path(__file__).parents[3]
 SOURCE = """

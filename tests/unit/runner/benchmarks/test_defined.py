@@ -8,7 +8,7 @@ import pytest
 
 from runner.benchmarks.adapter import adapter_for
 from runner.contract.events import Outcome
-from runner.contract.grading_rules import DEFINED, AnswerRule, By, Find, GradingRules, JudgeRule
+from runner.contract.rules.grading import DEFINED, AnswerRule, By, Find, GradingRules, JudgeRule
 from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits
 from runner.errors import ProblemError
 from runner.sandbox.executor import Executor

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runner.contract.events import Outcome
-from runner.contract.instructions import INSTRUCTIONS
+from runner.contract.rules.instructions import INSTRUCTIONS
 from runner.contract.run_spec import ExecutionLimits
 from runner.grading import instructions as grading
 from runner.grading.instructions import judge_instructions

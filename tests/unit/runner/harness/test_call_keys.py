@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from orchestrator.gateway.calls import sample_index
-from orchestrator.runs.plan import planned_calls
+from orchestrator.runs.queueing.plan import planned_calls
 from runner.contract.run_spec import RunKind
 from runner.harness.call_keys import CallNumbers, key_of, question_digest
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from runner.contract.harness import MAX_ID_CHARS, MAX_TEXT_CHARS, ResultsFormat
+from runner.harness.readers import nemo_evaluator
 from runner.harness.readers.formats import READERS
 from runner.harness.readers.item import HarnessItem, Progress, Unreadable, bounded
 from runner.rules import zip_member
@@ -64,6 +65,110 @@ def test_lm_eval_samples_give_the_score_that_lm_eval_reports() -> None:
     assert items[0].output == "Default: the answer is 4"
     assert items[0].reason == "target: 4\nlast-number: 4"
     assert read(ResultsFormat.LM_EVAL, b"{}", "out/results_2026.json") == []
+
+
+NEMO = """
+command: 'export API_KEY=$API_KEY && simple_evals --model m
+  --eval_name gpqa_diamond '
+config: {output_dir: /results, params: {extra: {}, limit_samples: 10}, type: gpqa_diamond}
+git_hash: ''
+results:
+  groups:
+    gpqa_diamond:
+      metrics: {score: {scores: {micro: {stats: {}, value: 0.4}}}}
+  tasks:
+    gpqa_diamond:
+      metrics:
+        score:
+          scores:
+            macro: {stats: {}, value: 0.3}
+            micro:
+              stats: {count: 10, stddev: 0.48989, stderr: 0.16329931618554522}
+              value: 0.4
+    ifeval:
+      metrics:
+        inst_level_strict_acc: {scores: {inst_level_strict_acc: {stats: {stderr: N/A}, value: 1}}}
+        prompt_level_strict_acc: {scores: {prompt_level_strict_acc: {stats: {}, value: 0.5}}}
+    wmt: {metrics: {bleu: {scores: {bleu: {stats: {}, value: 31.5}}}}}
+    broken: {metrics: {acc: {scores: {acc: {stats: {}, value: .nan}}}}}
+    empty: {metrics: {acc: {scores: {}}}}
+target: {api_endpoint: {model_id: m, type: chat}}
+"""
+
+
+def test_nemo_evaluator_gives_one_item_per_task() -> None:
+    progress = Progress(final=True)
+    items = {item.id: item for item in read(ResultsFormat.NEMO_EVALUATOR, NEMO.encode(), "a/results.yml", progress)}
+    scores = {name: item.score for name, item in items.items()}
+    assert scores == {"gpqa_diamond": 0.4, "ifeval": 1.0, "wmt": 31.5, "broken": None, "empty": None}
+    assert progress.expected == 5
+    assert items["gpqa_diamond"].reason == "score/micro: 0.4 (count 10, stderr 0.163299, stddev 0.48989)\nscore/macro: 0.3"
+    assert "prompt_level_strict_acc/prompt_level_strict_acc: 0.5" in items["ifeval"].reason
+    assert "not between 0 and 1" in bounded(items["wmt"]).reason
+    assert bounded(items["wmt"]).score is None
+    assert "does not count" in items["broken"].reason
+    unfinished = NEMO.encode()[: NEMO.index("stddev")]
+    assert read(ResultsFormat.NEMO_EVALUATOR, unfinished, "results.yml", Progress(final=False)) == []
+    assert read(ResultsFormat.NEMO_EVALUATOR, b"{}", "a/eval_factory_metrics.json") == [], "it has no scores"
+
+
+def test_nemo_evaluator_without_tasks_has_groups_and_may_be_json() -> None:
+    metrics = {"m": {"scores": {"s": {"value": True, "stats": {}}}}}
+    document = {"tasks": None, "groups": {"all": {"groups": {"a": {"metrics": metrics}}, "metrics": metrics}, "b": {}}}
+    items = read(ResultsFormat.NEMO_EVALUATOR, json.dumps(document).encode(), "results.json")
+    assert [(item.id, item.score) for item in items] == [("all/a", 1.0)]
+
+
+LAUGHS = "a0: &a0 {g: {metrics: {m: {scores: {s: {value: 1}}}}}}\n" + "".join(
+    f"a{n}: &a{n} {{x: {{groups: *a{n - 1}}}, y: {{groups: *a{n - 1}}}}}\n" for n in range(1, 45)
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "no scores"),
+        (b"results: {tasks: {}}", "no scores"),
+        (b"results: [1, 2]", "no scores"),
+        (b"- a\n- b", "no scores"),
+        (b"results: {tasks: {a: 3, b: {metrics: 4}}}", "no scores"),
+        (b"results: {tasks: ", "not YAML"),
+        (b"\xff\xfe\x00", "not YAML"),
+        (b"results: !!python/object/apply:os.system ['true']", "not YAML"),
+        (b"? [a]\n: 1", "not YAML"),
+        (b"a: " + b"[" * 1000, "nested"),
+        (b"a: &a {b: 1}\nresults: {<<: *a}", "merges keys"),
+        (f"{LAUGHS}results: {{groups: *a44}}".encode(), "too many groups"),
+        (b"results: {groups: &g {x: {groups: *g}}}", "contain themselves"),
+        (b"x" * (nemo_evaluator.MAX_BYTES + 1), "larger than"),
+        (b"n: " + b"9" * 10_000, "not YAML"),
+    ],
+    ids=lambda value: repr(value[:30]),
+)
+def test_hostile_results_of_nemo_evaluator_are_refused(content: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        read(ResultsFormat.NEMO_EVALUATOR, content, "results.yml")
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"{", b'{"tasks": [1]}', b"null", b"\x00"])
+def test_damaged_json_of_nemo_evaluator_is_refused(content: bytes) -> None:
+    with pytest.raises(Unreadable):
+        read(ResultsFormat.NEMO_EVALUATOR, content, "results.json")
+
+
+@pytest.mark.parametrize(
+    "value", ["[*l, *l]", "{a: 1}", "abc", "null", "9" * 400, ".inf", "2026-11-18"], ids=lambda value: value[:12]
+)
+def test_a_value_that_is_no_number_does_not_count(value: str) -> None:
+    text = f"l: &l [1]\nresults: {{tasks: {{t: {{metrics: {{m: {{scores: {{s: {{value: {value}}}}}}}}}}}}}}}"
+    (item,) = read(ResultsFormat.NEMO_EVALUATOR, text.encode(), "results.yml")
+    assert item.score is None
+    assert "does not count" in item.reason
+
+
+def test_a_number_of_hundreds_of_digits_is_no_score() -> None:
+    with pytest.raises(Unreadable, match="neither passed"):
+        read(ResultsFormat.JSON_LINES, b'{"id": "a", "score": ' + b"9" * 400 + b"}")
 
 
 def test_a_junit_report_counts_failures_and_errors_but_not_what_was_skipped() -> None:
