@@ -1,24 +1,97 @@
-"""Pages of webhooks: add, test, change the secret, remove, and dead deliveries."""
+"""The page of an alert; pages of webhooks: add, test, change the secret, remove, and dead deliveries."""
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query
 from pydantic import ValidationError
+from sqlmodel import Session
 from starlette.responses import Response
 
-from orchestrator.alerts.schemas import DeliveryOut, SecretChange, WebhookCreate, WebhookOut
+from orchestrator.alerts import queries
+from orchestrator.alerts.alerts import AlertKind
+from orchestrator.alerts.messages import MessageFormat
+from orchestrator.alerts.schemas import AlertOut, DeliveryOut, SecretChange, WebhookCreate, WebhookOut
+from orchestrator.alerts.views import alert_detail
 from orchestrator.dashboard.shell import Page, page_router, said
+from orchestrator.datasets.entries import known_entries
 from orchestrator.errors import ClientError
-from orchestrator.http.policy import ADMIN, Policy
+from orchestrator.http.context import caller_of
+from orchestrator.http.policy import ADMIN, READ, RUN, SCHEDULE, Policy
+from orchestrator.models import queries as model_queries
 from orchestrator.tokens.pages import Id, Secret, settings_view
 
 router = page_router()
 
 SHOWN = 200
+LISTED = 100
+MUTE_HOURS = ("4", "24", "168")
+KINDS = {
+    AlertKind.WORSE.value: "worse",
+    AlertKind.BETTER.value: "better",
+    AlertKind.RUN_FAILED.value: "run failed",
+    AlertKind.MISSED.value: "missed",
+}
 AlertId = Annotated[int, Path(ge=0, le=2**53)]
+
+
+@router.get("/alerts", policy=Policy(READ))
+async def alerts_page(
+    page: Page,
+    after: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+    show: Annotated[str, Query(pattern="^(|all)$")] = "",
+) -> Response:
+    now = page.context.clock.now()
+
+    def read(session: Session) -> dict[str, Any]:
+        rows = queries.page(session, limit=LISTED + 1, before=after, acknowledged=None if show else False)
+        models = model_queries.page(session, limit=1000, with_archived=True)
+        return {
+            "alerts": [AlertOut.of(row) for row in rows[:LISTED]],
+            "older": rows[LISTED - 1].id if len(rows) > LISTED else None,
+            "names": {model.id: model.slug for model in models},
+            "mutes": {row.model_id: row for row in queries.mutes(session, now)},
+        }
+
+    return page.show("alerts/alerts.html", kinds=KINDS, show=show, **await page.context.db.read(read))
+
+
+@router.get("/alerts/{alert_id}", policy=Policy(READ))
+async def show_alert(page: Page, alert_id: AlertId) -> Response:
+    """What changed."""
+    it = await page.context.db.read(lambda s: alert_detail(s, alert_id))
+    mutes = {row.model_id: row for row in await page.context.alerts.mutes()}
+    names = sorted({flip.benchmark for flip in it.flipped})
+    entries = await asyncio.to_thread(known_entries, page.context.catalogue, names)
+    return page.show("alerts/alert.html", it=it, mute=mutes.get(it.model_id or -1), kinds=KINDS, entries=entries)
+
+
+@router.post("/alerts/mutes/{model_id}", policy=Policy(SCHEDULE))
+async def mute_alerts(page: Page, model_id: Annotated[int, Path(ge=0, le=2**31 - 1)]) -> Response:
+    """Mute the alerts of a model for the chosen hours, or send them again."""
+    hours = (await page.form()).get("hours", [""])[-1]
+    if hours in MUTE_HOURS:
+        model = await page.context.runs.find_model(model_id)
+        name = caller_of(page.request).name
+        await page.context.alerts.mute(model.id or 0, timedelta(hours=int(hours)), name)
+    else:
+        await page.context.alerts.unmute(model_id)
+    return page.go("/alerts", show="all")
+
+
+@router.post("/alerts/{alert_id}/acknowledge", policy=Policy(RUN))
+async def acknowledge(page: Page, alert_id: AlertId) -> Response:
+    await page.context.alerts.acknowledge(alert_id, caller_of(page.request).name)
+    return page.go("/alerts")
+
+
+@router.post("/alerts/{alert_id}/reopen", policy=Policy(RUN))
+async def reopen(page: Page, alert_id: AlertId) -> Response:
+    await page.context.alerts.acknowledge(alert_id, None)
+    return page.go(f"/alerts/{alert_id}")
 
 
 @router.post("/settings/webhooks", policy=Policy(ADMIN))
@@ -27,14 +100,21 @@ async def add_webhook(page: Page) -> Response:
     try:
         every = form.get("every_failed_run") == "yes"
         body = WebhookCreate.model_validate(
-            {"url": form.get("url", ""), "model_id": form.get("model"), "every_failed_run": every}
+            {
+                "url": form.get("url", ""),
+                "format": form.get("format", "standard"),
+                "model_id": form.get("model"),
+                "every_failed_run": every,
+            }
         )
         model = None if body.model_id is None else await page.context.runs.find_model(body.model_id)
         webhook = await page.context.webhooks.add(
-            body.url, model.id if model else None, every_failed_run=body.every_failed_run
+            body.url, model.id if model else None, every_failed_run=body.every_failed_run, form=body.format
         )
     except (ValidationError, ClientError) as error:
         return await settings_view(page, 422, error=said(error), form=form)
+    if body.format is not MessageFormat.STANDARD:  # only signed messages have a secret
+        return page.go("/settings", added=str(webhook.id))
     return await settings_view(page, 201, secret=Secret("Signing secret", webhook.secret))
 
 
@@ -61,7 +141,9 @@ async def try_webhook(page: Page, webhook_id: Id) -> Response:
     """Send a test message and show the result."""
     tried = await page.context.webhooks.test(webhook_id)
     if tried.error is None:
-        return await settings_view(page, notice=f"Test delivered: HTTP {tried.status}")
+        return await settings_view(
+            page, notice=f"Test delivered: HTTP {tried.status}" if tried.status else "Test handed to the mail server"
+        )
     return await settings_view(page, 422, error=f"Test failed: {tried.error}")
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import func, or_
 from sqlmodel import Session, col, select
 
-from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
+from orchestrator.alerts.tables import Alert, AlertMute, Webhook, WebhookDelivery
 from orchestrator.db.insert_once import insert_once
 from orchestrator.db.service_tables import ServiceFact
 
@@ -25,6 +25,40 @@ def add(session: Session, alert: Alert) -> bool:
     return True
 
 
+def mute(session: Session, model_id: int, workspace_id: int | None = None) -> AlertMute | None:
+    """`workspace_id` for a session that is not limited to one."""
+    query = select(AlertMute).where(AlertMute.model_id == model_id)
+    if workspace_id is not None:
+        query = query.where(AlertMute.workspace_id == workspace_id)
+    return session.exec(query).first()
+
+
+def mutes(session: Session, now: datetime) -> Sequence[AlertMute]:
+    """Those that still hold."""
+    return session.exec(select(AlertMute).where(col(AlertMute.until) > now).order_by(col(AlertMute.until))).all()
+
+
+def set_mute(session: Session, model_id: int, until: datetime, muted_by: str) -> AlertMute:
+    row = mute(session, model_id) or AlertMute(model_id=model_id, until=until, muted_by=muted_by)
+    row.until, row.muted_by = until, muted_by
+    session.add(row)
+    session.flush()
+    return row
+
+
+def end_mute(session: Session, model_id: int) -> bool:
+    row = mute(session, model_id)
+    if row is not None:
+        session.delete(row)
+    return row is not None
+
+
+def acknowledge(session: Session, alert: Alert, at: datetime | None, by: str | None) -> None:
+    """None for both opens it again."""
+    alert.acknowledged_at, alert.acknowledged_by = at, by
+    session.add(alert)
+
+
 def wanting_failures(session: Session, workspace_id: int, model_id: int | None) -> Sequence[Webhook]:
     """The webhooks of a workspace that get every failed run of this model."""
     query = select(Webhook).where(
@@ -36,15 +70,23 @@ def wanting_failures(session: Session, workspace_id: int, model_id: int | None) 
 
 
 def add_for(session: Session, alert: Alert, webhooks: Sequence[Webhook]) -> None:
-    """Store a new alert and queue it for these addresses."""
+    """Store a new alert and queue it for these addresses, unless its model is muted."""
     session.add(alert)
     session.flush()
-    for webhook in webhooks:
+    muted = mute(session, alert.model_id, alert.workspace_id) if alert.model_id is not None else None
+    alert.muted = muted is not None and muted.until > alert.at
+    for webhook in () if alert.muted else webhooks:
         session.add(WebhookDelivery(webhook_id=webhook.id or 0, alert_id=alert.id or 0, not_before=alert.at))
 
 
 def page(
-    session: Session, *, limit: int, before: int | None = None, model_id: int | None = None, kind: str | None = None
+    session: Session,
+    *,
+    limit: int,
+    before: int | None = None,
+    model_id: int | None = None,
+    kind: str | None = None,
+    acknowledged: bool | None = None,
 ) -> Sequence[Alert]:
     """Newest first."""
     query = select(Alert)
@@ -54,7 +96,19 @@ def page(
         query = query.where(Alert.model_id == model_id)
     if kind is not None:
         query = query.where(Alert.kind == kind)
+    if acknowledged is not None:
+        query = query.where(col(Alert.acknowledged_at).is_not(None) == acknowledged)
     return session.exec(query.order_by(col(Alert.id).desc()).limit(limit)).all()
+
+
+def of_runs(session: Session, run_ids: Sequence[str]) -> dict[str, int]:
+    """The newest alert about each of these runs."""
+    query = select(Alert.run_id, func.max(Alert.id)).where(col(Alert.run_id).in_(run_ids)).group_by(col(Alert.run_id))
+    return {str(run_id): int(alert_id) for run_id, alert_id in session.exec(query).all() if alert_id is not None}
+
+
+def get(session: Session, alert_id: int) -> Alert | None:
+    return session.exec(select(Alert).where(Alert.id == alert_id)).first()
 
 
 def webhooks(session: Session) -> Sequence[Webhook]:

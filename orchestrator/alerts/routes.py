@@ -13,9 +13,12 @@ from orchestrator.alerts import queries
 from orchestrator.alerts.alerts import AlertKind
 from orchestrator.alerts.feed import atom
 from orchestrator.alerts.schemas import (
+    AlertDetail,
     AlertOut,
     Badge,
     DeliveryOut,
+    MuteChange,
+    MuteOut,
     Retried,
     SecretChange,
     WebhookChange,
@@ -25,10 +28,11 @@ from orchestrator.alerts.schemas import (
     WebhookTried,
 )
 from orchestrator.alerts.share_links import SharedResource, ShareLinks, fact_of, workspace_of_key
+from orchestrator.alerts.views import alert_detail
 from orchestrator.db.workspaces import Actor, set_workspace, workspace_of
 from orchestrator.errors import NotFound
-from orchestrator.http.context import Context, Services, base_url
-from orchestrator.http.policy import ADMIN, ANYONE, READ, Policy, Router
+from orchestrator.http.context import Context, Services, base_url, caller_of
+from orchestrator.http.policy import ADMIN, ANYONE, READ, RUN, SCHEDULE, Policy, Router
 from orchestrator.http.schemas import Answer, Limit, Page
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
@@ -39,6 +43,8 @@ from orchestrator.system.identifiers import new_token
 
 router = Router(prefix="/api/alerts", tags=["alerts"])
 
+AlertId = Annotated[int, Path(ge=0, le=2**53)]
+MutedModel = Annotated[int, Path(ge=0, le=2**31 - 1)]
 WebhookId = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 
@@ -49,13 +55,48 @@ async def list_alerts(
     after: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     model_id: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
     kind: AlertKind | None = None,
+    acknowledged: bool | None = None,
 ) -> Page[AlertOut]:
     """Alerts, newest first."""
     rows = await context.db.read(
-        lambda s: queries.page(s, limit=limit + 1, before=after, model_id=model_id, kind=kind and kind.value)
+        lambda s: queries.page(
+            s, limit=limit + 1, before=after, model_id=model_id, kind=kind and kind.value, acknowledged=acknowledged
+        )
     )
     items = [AlertOut.of(row) for row in rows[:limit]]
     return Page(items=items, next=str(items[-1].id) if len(rows) > limit else None)
+
+
+@router.get("/mutes", policy=Policy(READ))
+async def list_mutes(context: Context) -> Page[MuteOut]:
+    """Models whose alerts are sent to nobody for a while."""
+    return Page(items=[MuteOut.of(row) for row in await context.alerts.mutes()])
+
+
+@router.put("/mutes/{model_id}", policy=Policy(SCHEDULE))
+async def mute_alerts(model_id: MutedModel, body: MuteChange, context: Context, request: Request) -> MuteOut:
+    """Send no alerts of this model for some hours; they are still stored and listed."""
+    model = await context.runs.find_model(model_id)
+    name = caller_of(request).name
+    return MuteOut.of(await context.alerts.mute(model.id or 0, timedelta(hours=body.hours), name))
+
+
+@router.delete("/mutes/{model_id}", policy=Policy(SCHEDULE), status_code=204)
+async def unmute_alerts(model_id: MutedModel, context: Context) -> None:
+    """Send alerts of this model again."""
+    await context.alerts.unmute(model_id)
+
+
+@router.post("/{alert_id}/acknowledge", policy=Policy(RUN))
+async def acknowledge_alert(alert_id: AlertId, context: Context, request: Request) -> AlertOut:
+    """Say that somebody has seen this alert; the first who did stays named."""
+    return AlertOut.of(await context.alerts.acknowledge(alert_id, caller_of(request).name))
+
+
+@router.post("/{alert_id}/reopen", policy=Policy(RUN))
+async def reopen_alert(alert_id: AlertId, context: Context) -> AlertOut:
+    """Take the acknowledgement back."""
+    return AlertOut.of(await context.alerts.acknowledge(alert_id, None))
 
 
 @router.get("/feed", policy=Policy(READ), response_class=Response)
@@ -76,7 +117,9 @@ async def list_webhooks(context: Context) -> Page[WebhookOut]:
 async def add_webhook(body: WebhookCreate, context: Context) -> WebhookCreated:
     """Post alerts to an address, signed according to Standard Webhooks. The secret is shown only now."""
     model = None if body.model_id is None else await context.runs.find_model(body.model_id)
-    stored = await context.webhooks.add(body.url, model.id if model else None, every_failed_run=body.every_failed_run)
+    stored = await context.webhooks.add(
+        body.url, model.id if model else None, every_failed_run=body.every_failed_run, form=body.format
+    )
     return WebhookCreated(**WebhookOut.of(stored, {}, context.clock.now()).model_dump(), secret=stored.secret)
 
 
@@ -139,6 +182,12 @@ async def retry_delivery(
 ) -> DeliveryOut:
     """Send an alert again that was given up or delivered."""
     return DeliveryOut.of(*await context.webhooks.retry(webhook_id, alert_id))
+
+
+@router.get("/{alert_id}", policy=Policy(READ))
+async def get_alert(alert_id: Annotated[int, Path(ge=0, le=2**53)], context: Context) -> AlertDetail:
+    """An alert with what changed: the problems that flipped, and their items in this run and in the last good one."""
+    return await context.db.read(lambda s: alert_detail(s, alert_id))
 
 
 async def _one(webhook_id: int, context: Services) -> WebhookOut:

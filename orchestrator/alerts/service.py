@@ -1,4 +1,4 @@
-"""Operations on webhooks: add, rotate the secret, test, send again, remove."""
+"""Operations on alerts (acknowledge, mute) and on webhooks: add, rotate the secret, test, send again, remove."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from datetime import timedelta
 from sqlmodel import Session
 
 from orchestrator.alerts import queries
-from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
+from orchestrator.alerts.mail import SETTINGS
+from orchestrator.alerts.messages import MessageFormat
+from orchestrator.alerts.tables import Alert, AlertMute, Webhook, WebhookDelivery
 from orchestrator.alerts.webhooks import SECRET_BYTES, AllowedAddresses, DeliveryResult, WebhookSender, new_secret
 from orchestrator.db.session import Database
 from orchestrator.errors import Invalid, NotFound
@@ -32,14 +34,25 @@ class WebhookService:
         self._sender = sender
         self._entropy = entropy
 
-    async def add(self, url: str, model_id: int | None, *, every_failed_run: bool = False) -> Webhook:
-        if (why := await self._allowed.refusal(url)) is not None:
+    async def add(
+        self,
+        url: str,
+        model_id: int | None,
+        *,
+        every_failed_run: bool = False,
+        form: MessageFormat = MessageFormat.STANDARD,
+    ) -> Webhook:
+        if form is MessageFormat.EMAIL:
+            if not self._sender.can_mail:
+                raise Invalid(f"url: no mail server is configured; set {SETTINGS} and restart the service")
+        elif (why := await self._allowed.refusal(url)) is not None:
             raise Invalid(f"url: {why}")
         row = Webhook(
             url=url,
             secret=self._new_secret(),
             model_id=model_id,
             every_failed_run=every_failed_run,
+            format=form.value,
             created_at=self._clock.now(),
         )
 
@@ -144,6 +157,44 @@ class WebhookService:
 
     def _new_secret(self) -> str:
         return new_secret(self._entropy(SECRET_BYTES))
+
+
+class AlertService:
+    """Operations on alerts: acknowledge, mute."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    async def acknowledge(self, alert_id: int, by: str | None) -> Alert:
+        """`by` has seen it; None opens it again."""
+        now = self._clock.now()
+
+        def change(session: Session) -> Alert:
+            alert = queries.get(session, alert_id)
+            if alert is None:
+                raise NotFound(f"there is no alert {alert_id}; GET /api/alerts lists the existing ones")
+            if by is None or alert.acknowledged_at is None:  # who was first stays
+                queries.acknowledge(session, alert, now if by is not None else None, by)
+            return alert
+
+        return await self._db.write(change)
+
+    async def mute(self, model_id: int, duration: timedelta, by: str) -> AlertMute:
+        """Send nothing about this model for a while; alerts are still stored."""
+        until = self._clock.now() + duration
+        return await self._db.write(lambda s: queries.set_mute(s, model_id, until, by))
+
+    async def unmute(self, model_id: int) -> None:
+        def end(session: Session) -> None:
+            if not queries.end_mute(session, model_id):
+                raise NotFound(f"alerts of the model {model_id} are not muted; GET /api/alerts/mutes lists those that are")
+
+        await self._db.write(end)
+
+    async def mutes(self) -> Sequence[AlertMute]:
+        now = self._clock.now()
+        return await self._db.read(lambda s: queries.mutes(s, now))
 
 
 def existing(session: Session, webhook_id: int) -> Webhook:

@@ -35,6 +35,7 @@ class SharedResource(StrEnum):
     BADGE = "badges"  #: the newest judged run of a model
     FEED = "feeds"  #: the alerts of a model
     ALL_ALERTS = "feed"  #: all alerts
+    LEADERBOARD = "leaderboard"  #: the leaderboard
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,10 @@ class Alert(Owned, table=True):
     title: str = Field(sa_column=Column(Text, nullable=False))
     data: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
     at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    muted: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    """It was sent to nobody, because the model was muted."""
+    acknowledged_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    acknowledged_by: str | None = Field(default=None, sa_column=Column(Text))
 
 
 class Webhook(Owned, table=True):
@@ -45,7 +49,19 @@ class Webhook(Owned, table=True):
     )
     every_failed_run: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     """Whether it also gets runs that fail outside schedules."""
+    format: str = Field(default="standard", max_length=20, sa_column_kwargs={"server_default": "standard"})
+    """A `MessageFormat`; for e-mail, `url` is a mailto: address."""
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class AlertMute(Owned, table=True):
+    """Alerts of a model are stored but sent to nobody until then."""
+
+    __tablename__ = "alert_mutes"
+    id: int | None = Field(default=None, primary_key=True)
+    model_id: int = Field(sa_column=Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), nullable=False, index=True))
+    until: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    muted_by: str = Field(sa_column=Column(Text, nullable=False))
 
 
 class WebhookDelivery(SQLModel, table=True):

@@ -1,5 +1,5 @@
-"""Posts an alert to a webhook once, signed according to Standard Webhooks (standardwebhooks.com), without redirects, and
-only to allowed addresses."""
+"""Sends an alert to its receiver once: posted in the form of a chat or signed according to Standard Webhooks
+(standardwebhooks.com), without redirects and only to allowed addresses, or by e-mail."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from datetime import datetime
 
 import httpx
 
+from orchestrator.alerts.mail import SETTINGS, MailRefused, MailServer
+from orchestrator.alerts.messages import MessageFormat, body_for, link
 from orchestrator.alerts.tables import Alert, Webhook
 from orchestrator.outbound.addresses import AddressRule, refusal, resolve
 from orchestrator.outbound.transports import PinnedTransport
@@ -89,13 +91,33 @@ class AllowedAddresses:
 
 
 class WebhookSender:
-    def __init__(self, clock: Clock, transport: Transports) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        transport: Transports,
+        *,
+        base_url: str = "http://localhost:8000",
+        mail: MailServer | None = None,
+    ) -> None:
+        """`base_url` is where people open pages: messages link there."""
         self._clock = clock
         self._transport = transport
+        self._base_url = base_url
+        self._mail = mail
+
+    @property
+    def can_mail(self) -> bool:
+        return self._mail is not None
 
     async def send(self, webhook: Webhook, alert: Alert) -> DeliveryResult:
         now = self._clock.now()
-        body, headers = message(alert, secrets_of(webhook, now), now)
+        form = MessageFormat(webhook.format)
+        if form is MessageFormat.EMAIL:
+            return await self._send_mail(webhook, alert)
+        if form is MessageFormat.STANDARD:
+            body, headers = message(alert, secrets_of(webhook, now), now, self._base_url)
+        else:
+            body, headers = body_for(form, alert, self._base_url), CHAT_HEADERS
         try:
             url = httpx.URL(webhook.url)
             async with (
@@ -110,7 +132,17 @@ class WebhookSender:
             return DeliveryResult(status)
         return DeliveryResult(status, f"HTTP {status}", is_gone=status == GONE)
 
+    async def _send_mail(self, webhook: Webhook, alert: Alert) -> DeliveryResult:
+        if self._mail is None:
+            return DeliveryResult(error=f"no mail server is configured: set {SETTINGS}")
+        try:
+            await self._mail.send(webhook.url.removeprefix("mailto:"), alert, self._base_url)
+        except MailRefused as error:
+            return DeliveryResult(error=str(error))
+        return DeliveryResult()
 
+
+CHAT_HEADERS = {"content-type": "application/json", "user-agent": "benchyard"}
 PREFIX = "whsec_"
 SECRET_BYTES = 32
 
@@ -133,12 +165,18 @@ def secrets_of(webhook: Webhook, now: datetime) -> list[str]:
     return [webhook.secret]
 
 
-def message(alert: Alert, secrets: list[str], now: datetime) -> tuple[bytes, dict[str, str]]:
+def message(alert: Alert, secrets: list[str], now: datetime, base_url: str) -> tuple[bytes, dict[str, str]]:
     """Body and headers. The id is the same in all tries, so that receivers can deduplicate."""
     content = {
         "type": alert.kind,
         "timestamp": alert.at.isoformat(),
-        "data": {**alert.data, "title": alert.title, "alert_id": alert.id, "model_id": alert.model_id},
+        "data": {
+            **alert.data,
+            "title": alert.title,
+            "alert_id": alert.id,
+            "model_id": alert.model_id,
+            "url": link(alert, base_url),
+        },
     }
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
     timestamp = int(now.timestamp())

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from orchestrator.audit import queries as audit_queries
 from orchestrator.audit.schemas import AuditOut, visible_workspace
+from orchestrator.audit.sentences import action_words
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.http.context import caller_of
 from orchestrator.http.policy import ADMIN, Policy
@@ -48,7 +49,7 @@ async def audit_page(
     more = {**query, "after": entries[-1].id} if len(rows) > PAGE_SIZE else None
     return page.show(
         "audit/audit.html",
-        entries=entries,
+        entries=[(entry, action_words(entry.action, entry.object_id)) for entry in entries],
         given=filters,
         filtered=bool(query),
         paged=bool(after),

@@ -17,7 +17,7 @@ from orchestrator.http.schemas import Page
 from orchestrator.retention import queries as retention_queries
 from orchestrator.runs.intake.bounds import JudgedAnswer, judged_answers
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.plan import item_keys
+from orchestrator.runs.queueing.plan import item_keys
 from orchestrator.runs.reports.model_names import names_by_run
 from orchestrator.runs.reports.scores import score_of
 from orchestrator.runs.schemas import Score

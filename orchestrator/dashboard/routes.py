@@ -6,9 +6,8 @@ import inspect
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
 from orchestrator.accounts import pages as account
@@ -18,22 +17,25 @@ from orchestrator.batches import pages as batches
 from orchestrator.benchmarks import pages as benchmarks
 from orchestrator.commands import pages as new_command
 from orchestrator.dashboard import overview
-from orchestrator.dashboard.shell import HERE, error_page
+from orchestrator.dashboard.assets import Assets
+from orchestrator.dashboard.shell import error_page
 from orchestrator.datasets import pages as datasets
 from orchestrator.errors import ServiceError
 from orchestrator.evals import labelling_pages as labelling
 from orchestrator.evals import pages as evals
 from orchestrator.evals import set_pages as eval_sets
 from orchestrator.fleet import pages as fleet
+from orchestrator.harnesses import pages as new_harness
 from orchestrator.http.policy import ANYONE, MATCH, Policy, set_policy
-from orchestrator.http.route_table import include
+from orchestrator.http.route_table import RouteTable, include
 from orchestrator.jobs import pages as jobs
 from orchestrator.leaderboard import pages as leaderboard
 from orchestrator.limits import pages as limits
 from orchestrator.models import pages as models
 from orchestrator.provider_keys import pages as keys
+from orchestrator.providers import pages as providers
 from orchestrator.retention import pages as run_deletion
-from orchestrator.runs.pages import compare, items, new_run, run, runs
+from orchestrator.runs.pages import bulk, compare, compare_answers, items, labels, new_run, run, runs
 from orchestrator.schedules import pages as schedules
 from orchestrator.sign_in import pages as sign_in
 from orchestrator.tokens import pages as settings
@@ -43,12 +45,16 @@ PAGES = (
     account,
     overview,
     new_command,
+    new_harness,
     new_run,
+    bulk,
     runs,
     run_deletion,
     run,
+    labels,
     items,
     compare,
+    compare_answers,
     batches,
     leaderboard,
     models,
@@ -63,23 +69,15 @@ PAGES = (
     settings,
     webhooks,
     keys,
+    providers,
     limits,
     audit,
 )
 
 
-class Assets(StaticFiles):
-    """Static files that a browser caches but revalidates every time, so that an upgrade shows at once."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
-        response.headers["cache-control"] = "no-cache"
-        return response
-
-
 def install(app: FastAPI) -> None:
     include(app, *(module.router for module in PAGES))
-    app.mount("/static", Assets(directory=HERE / "static"), name="static")
+    app.mount("/static", Assets(), name="static")
     set_policy(app.routes[-1], Policy(ANYONE))
     _install_not_found(app)
 
@@ -87,6 +85,17 @@ def install(app: FastAPI) -> None:
 def refusal(scope: Scope, error: ServiceError) -> Response:
     """A page that says why a request was refused."""
     return error_page(Request(scope), error.status, error.detail)
+
+
+def _page_above(request: Request) -> str | None:
+    """The page that the form at this address belongs to."""
+    routes: RouteTable = request.app.state.routes
+    root, path = request.app.state.services.settings.root, request.scope["path"]
+    while path := path.rpartition("/")[0]:
+        match = routes.find("GET", path)
+        if match.route is not None and match.for_people:
+            return f"{root}{path}"
+    return None
 
 
 def _install_not_found(app: FastAPI) -> None:
@@ -98,6 +107,8 @@ def _install_not_found(app: FastAPI) -> None:
         reads_html = "text/html" in request.headers.get("accept", "")
         if error.status_code == 404 and reads_html and request.scope[MATCH].for_people:
             return error_page(request, 404, f"No page at {request.url.path}.")
+        if error.status_code == 405 and reads_html and request.method == "GET" and (page := _page_above(request)):
+            return RedirectResponse(page, 303)  # reloaded, or opened again, after a form that answers with a page
         answer = otherwise(request, error)
         response: Response = await answer if inspect.isawaitable(answer) else answer
         return response

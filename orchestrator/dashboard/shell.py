@@ -18,6 +18,7 @@ from sqlmodel import Session
 from starlette.responses import Response
 
 from orchestrator.dashboard import texts
+from orchestrator.dashboard.assets import browser_packages, version
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.errors import ClientError, ServiceError
 from orchestrator.http.access.identity import Caller
@@ -59,6 +60,7 @@ for _name in (
     "short",
 ):
     environment.filters[_name] = getattr(texts, _name)
+environment.globals["assets"], environment.globals["packages"] = version(), browser_packages()
 environment.filters["kind"], environment.filters["place"] = kind_words, page_path
 
 
@@ -149,7 +151,7 @@ def page_router() -> Router:
 
 def error_page(request: Request, status: int, detail: str) -> Response:
     title = HTTPStatus(status).phrase
-    return draw("shell/error.html", status, **bare(request), title=title, code=status, detail=detail)
+    return draw("shell/error.html", status, **bare(request), title=title, code=status, detail=texts.for_people(detail))
 
 
 def bare(request: Request) -> dict[str, object]:
@@ -175,7 +177,7 @@ def may_post(request: Request) -> Callable[[str], bool]:
 def said(error: ValidationError | ClientError) -> str:
     """The message for an invalid form."""
     if isinstance(error, ClientError):
-        return error.detail
+        return texts.for_people(error.detail)
     return "; ".join(
         f"{'.'.join(map(str, problem['loc'])) or 'the form'}: {problem['msg']}" for problem in error.errors()[:5]
     )

@@ -74,9 +74,7 @@ def size(count: float | None) -> str:
 def money(usd: float | None) -> str:
     if usd is None:
         return DASH
-    if usd == 0:
-        return "$0"
-    if usd >= 0.1:
+    if usd == 0 or usd >= 0.01:
         return f"${usd:,.2f}"
     if usd < 0.0001:
         return "under $0.0001"
@@ -99,6 +97,15 @@ def payer(kind_and_name: str) -> str:
     """Whose provider key paid, from the kind of payer and its name as the ledger gives them."""
     kind, _, name = kind_and_name.partition(" ")
     return {"system": "service", "workspace": "workspace", "user": name or "user"}.get(kind, kind_and_name)
+
+
+_REST_CALL = re.compile(r"\s*[;:,(]?\s*\b(?:GET|POST|PUT|PATCH|DELETE) /api/[^;.)]*[;)]?")
+
+
+def for_people(detail: str) -> str:
+    """An error's sentence without the hint for programs which REST call helps."""
+    sentence = _REST_CALL.sub("", detail).strip(" ;:,")
+    return sentence[:1].upper() + sentence[1:] if sentence else detail
 
 
 def number(count: float | None) -> str:

@@ -21,7 +21,7 @@ from orchestrator.datasets.packs.pack import Entry, LabelledAnswer, Pack
 from orchestrator.datasets.packs.selection import Selection, choose, flaw
 from orchestrator.datasets.packs.writer import sweep
 from orchestrator.datasets.preview import Preview, Statistics, shortened, spread, statistics
-from runner.contract.grading_rules import GradingRules
+from runner.contract.rules.grading import GradingRules
 
 SAMPLE = "sample"
 SAMPLE_FILE = Path(__file__).parent / "sample" / "problems.jsonl"
@@ -121,6 +121,11 @@ class Catalogue:
     def records(self, name: str, problem_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yields the problems in the given order, in the format of the benchmark's adapter, one at a time in memory."""
         return self._pack(name).records(problem_ids)
+
+    def small_record(self, name: str, pack_digest: str, problem_id: str, most_bytes: int) -> dict[str, Any] | None:
+        """The record of a problem of this very pack; None if the pack is another, or the record is larger."""
+        pack = self._pack(name)
+        return pack.small_record(problem_id, most_bytes) if pack.digest == pack_digest else None
 
     def statistics(self, name: str) -> Statistics:
         """Numbers of problems by difficulty, category, platform and date."""

@@ -1,4 +1,4 @@
-"""Dataset pages: the list, jobs with their progress, and forms to add, verify and remove datasets."""
+"""Dataset pages: the list, one dataset with its problems, one problem, and forms to add, verify and remove datasets."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import asyncio
 import json
 from typing import Annotated, Any
 
-from fastapi import Path
+from fastapi import Path, Query
 from pydantic import ValidationError
 from starlette.responses import Response
 
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.datasets import wiring
 from orchestrator.datasets.catalogue import SAMPLE
-from orchestrator.datasets.errors import PackDamaged
+from orchestrator.datasets.errors import PackDamaged, UnknownBenchmark, UnknownProblem
 from orchestrator.datasets.fetching.sources import FORMATS, LATEST_RELEASE, LCB_FILES
+from orchestrator.datasets.packs.pack import Entry
+from orchestrator.datasets.packs.selection import flaw
 from orchestrator.datasets.schemas import DatasetCreate
-from orchestrator.errors import ClientError
+from orchestrator.datasets.views import PAGE, SORTS, ProblemFilter, by_month, problem_view, tallies
+from orchestrator.errors import ClientError, NotFound
 from orchestrator.http.policy import OWNER, READ, Policy
+from orchestrator.runs.views.statement import MOST_BYTES, Statement, statement
 
 router = page_router()
 
@@ -26,6 +30,7 @@ SHOWN_JOBS = 20
 SHOWN_RECORDS = 3
 
 Name = Annotated[str, Path(max_length=64)]
+Word = Annotated[str, Query(max_length=100)]
 
 
 @router.get("/datasets", policy=Policy(READ))
@@ -34,19 +39,72 @@ async def datasets_page(page: Page) -> Response:
 
 
 @router.get("/datasets/{name}", policy=Policy(READ, deadline=False))
-async def dataset_page(page: Page, name: Name) -> Response:
+async def dataset_page(
+    page: Page,
+    name: Name,
+    q: Annotated[str, Query(max_length=200)] = "",
+    difficulty: Word = "",
+    platform: Word = "",
+    category: Word = "",
+    flagged: Annotated[str, Query(max_length=3)] = "",
+    sort: Annotated[str, Query(max_length=20)] = "",
+    start: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+) -> Response:
+    """Facts, statistics, and the problems to search and filter."""
     catalogue = page.context.catalogue
+    wanted = ProblemFilter(q.strip(), difficulty, platform, category, bool(flagged), sort if sort in SORTS else "")
 
     def content() -> dict[str, Any]:
+        entries = catalogue.entries(name)
         previews = catalogue.preview(name, SHOWN_RECORDS)
         return {
             "info": catalogue.get(name),
             "statistics": catalogue.statistics(name),
             "flagged": catalogue.flagged(name),
+            "found": wanted.of(entries),
+            "figure_by_month": by_month(entries),
             "previews": [(it.entry, json.dumps(it.record, indent=2, ensure_ascii=False)) for it in previews],
         }
 
-    return page.show("datasets/dataset.html", **await asyncio.to_thread(content))
+    values = await asyncio.to_thread(content)
+    shown = values["found"][start : start + PAGE]
+    passed, runs = await page.context.db.read(lambda session: tallies(session, name, shown))
+    return page.show(
+        "datasets/dataset.html", wanted=wanted, start=start, size=PAGE, shown=shown, passed=passed, runs=runs, **values
+    )
+
+
+@router.get("/problems", policy=Policy(READ))
+async def problem_page(
+    page: Page,
+    benchmark: Annotated[str, Query(max_length=200)],
+    problem: Annotated[str, Query(max_length=300, alias="id")],
+) -> Response:
+    """One problem: its text, and what the newest runs made of it."""
+    catalogue = page.context.catalogue
+
+    def content() -> tuple[Entry | None, Statement | None, str | None]:
+        try:
+            info = catalogue.get(benchmark)
+            entry = next((entry for entry in catalogue.entries(benchmark) if entry.id == problem), None)
+            record = catalogue.small_record(benchmark, info.pack_digest, problem, MOST_BYTES) if entry else None
+        except (UnknownBenchmark, UnknownProblem, PackDamaged):
+            return None, None, None
+        return entry, statement(record, ""), flaw(entry) if entry else None
+
+    entry, text, why_faulty = await asyncio.to_thread(content)
+    view = await page.context.db.read(lambda session: problem_view(session, benchmark, problem))
+    if entry is None and not view.rows:
+        raise NotFound("No dataset has this problem, and no run has a result for it.")
+    return page.show(
+        "datasets/problem.html",
+        benchmark=benchmark,
+        problem=problem,
+        entry=entry,
+        statement=text,
+        faulty=why_faulty,
+        view=view,
+    )
 
 
 @router.post("/datasets", policy=Policy(OWNER))

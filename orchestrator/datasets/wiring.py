@@ -7,7 +7,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from orchestrator.alerts.webhooks import AllowedAddresses
-from orchestrator.benchmarks.hub_records import HubRecords
+from orchestrator.benchmarks.building.hub_records import HubRecords
 from orchestrator.benchmarks.published.catalogue import chosen, refuse_choices
 from orchestrator.benchmarks.service import BenchmarkFiles
 from orchestrator.datasets.catalogue import SAMPLE, Catalogue

@@ -23,7 +23,7 @@ from orchestrator.evals.service import known_set
 from orchestrator.evals.training_data import HELD_OUT_SHARE, MOST_LABELLED, NEEDED_PER_LABEL
 from orchestrator.evals.views import eval_list, eval_sets
 from orchestrator.gateway.ledger.prices import Prices
-from orchestrator.gateway.wiring import prices_of
+from orchestrator.gateway.model_prices import prices_of
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy
 from orchestrator.jobs.views import jobs_view
 from orchestrator.models import queries as model_queries

@@ -30,8 +30,8 @@ from orchestrator.jobs.views import (
     stage_marks,
 )
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import EvalGenerateTask
 from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.queueing.drafts import EvalGenerateTask
 from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 router = page_router()

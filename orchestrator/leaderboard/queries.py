@@ -12,7 +12,7 @@ from orchestrator.leaderboard.samples import Candidate
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import IMPORT
+from orchestrator.runs.queueing.drafts import IMPORT
 from orchestrator.runs.reports.scores import scores_by_benchmark, stored_sample
 from orchestrator.runs.tables import ContainerRun
 

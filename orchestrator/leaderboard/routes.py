@@ -10,7 +10,7 @@ from fastapi import Query
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.leaderboard.schemas import LeaderboardOut
-from orchestrator.leaderboard.views import read_board
+from orchestrator.leaderboard.views.board import read_board
 
 router = Router(prefix="/api/leaderboard", tags=["leaderboard"])
 

@@ -1,8 +1,8 @@
 """Chooses the sample of a leaderboard: a model is ranked only if it was measured on exactly these problems. Pure.
 
 Each run contributes its own sample. A run counts for a sample if it has all of its problems, with the same prompt version;
-so a run on the whole benchmark also counts for a part of it, but not the other way round. The default is the sample that
-allows the most comparisons: pairs of models times problems.
+so a run on the whole benchmark also counts for a part of it, but not the other way round. The default is the largest sample
+that models have in common (`common_sample`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from orchestrator.runs.reports.common_sample import by_common_size
 from orchestrator.runs.reports.scores import sample_id
 
 
@@ -33,10 +34,6 @@ class BoardSample:
     prompt_version: str
     runs: dict[int, str] = field(default_factory=dict)
     """The newest run with all the problems, per model."""
-
-    @property
-    def comparisons(self) -> int:
-        return len(self.runs) * (len(self.runs) - 1) // 2 * len(self.problems)
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,9 @@ def board_samples(candidates: Sequence[Candidate], window: frozenset[str], pack_
         for candidate in usable:
             if candidate.prompt_version == sample.prompt_version and sample.problems <= candidate.problems:
                 sample.runs.setdefault(candidate.model_id, candidate.run_id)
-    return sorted(samples.values(), key=lambda sample: (-sample.comparisons, -len(sample.problems), -len(sample.runs)))
+    return by_common_size(
+        list(samples.values()), lambda sample: len(sample.problems), lambda sample: len(sample.runs), least_models=2
+    )
 
 
 def unranked(candidates: Sequence[Candidate], board: BoardSample | None) -> list[Unranked]:

@@ -9,6 +9,7 @@ from pydantic import Field
 from orchestrator.http.schemas import Answer
 from orchestrator.leaderboard.ranking import RankedModel
 from orchestrator.leaderboard.samples import BoardSample
+from orchestrator.leaderboard.views.details import PlaceDetails
 from orchestrator.stats.summary import Metric
 
 
@@ -29,12 +30,37 @@ class PlaceOut(Answer):
         default=False, description="Its answers came from a file; what was asked for them may be worded otherwise."
     )
 
+    by_difficulty: dict[str, float] = Field(default_factory=dict, description="Mean value by difficulty, easy to hard.")
+    pass_at_k: dict[int, float] = Field(default_factory=dict, description="For k above 1, if there are several samples.")
+    before_cut_off: float | None = Field(
+        default=None, description="Mean value on problems published up to the model's training cut-off."
+    )
+    after_cut_off: float | None = None
+    cost_per_item_usd: float | None = None
+    input_tokens_per_item: float | None = None
+    output_tokens_per_item: float | None = None
+    latency_s: float | None = Field(default=None, description="Mean time of the provider per call.")
+
     @classmethod
-    def of(cls, ranked: RankedModel, *, imported: bool = False) -> PlaceOut:
+    def of(cls, ranked: RankedModel, details: PlaceDetails | None = None, *, imported: bool = False) -> PlaceOut:
         names = ("model", "run_id", "metric", "problems", "results", "best", "worst", "group")
         fields = {name: getattr(ranked, name) for name in names}
         score = {name: getattr(ranked.score, name) for name in ("estimate", "low", "high")}
-        return cls(**fields, **score, tied_with=list(ranked.tied_with), imported=imported)
+        it = details or PlaceDetails()
+        return cls(
+            **fields,
+            **score,
+            tied_with=list(ranked.tied_with),
+            imported=imported,
+            by_difficulty=it.by_difficulty,
+            pass_at_k=it.pass_at_k,
+            before_cut_off=it.before,
+            after_cut_off=it.after,
+            cost_per_item_usd=it.usage.cost_usd,
+            input_tokens_per_item=it.usage.input_tokens,
+            output_tokens_per_item=it.usage.output_tokens,
+            latency_s=it.usage.latency_s,
+        )
 
 
 class BoardSampleOut(Answer):

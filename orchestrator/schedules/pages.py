@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from pydantic import ValidationError
 from sqlmodel import Session
 from starlette.responses import Response
 
+from orchestrator.alerts import queries as alert_queries
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError, NotFound
 from orchestrator.http.policy import READ, RUN, SCHEDULE, Policy
@@ -23,6 +27,7 @@ from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.views.runs import ScoreView, score_view
 from orchestrator.schedules import queries as schedule_queries
+from orchestrator.schedules.chart import ChartPoint, FireScore, chart_points, drawing, for_browser, lasting_alerts
 from orchestrator.schedules.drift.power import DetectionPower
 from orchestrator.schedules.firing.instants import zone
 from orchestrator.schedules.schemas import FireOut, Preview, ScheduleDetail, ScheduleSave
@@ -31,8 +36,12 @@ from orchestrator.schedules.views import preview_of, schedule_detail
 router = page_router()
 
 ModelId = Annotated[int, Path(ge=0, le=2**31 - 1)]
+USUAL_SIZE = 20
 WHOLE = ("sample_size", "samples_per_problem", "seed", "baseline_runs")
 SHOWN_FIRES = 100
+CHARTED = 400
+CSV_COLUMNS = ("time", "run_id", "score", "low", "high", "passed", "items", "panel", "verdict")
+CSV_BASELINE = ("baseline", "baseline_low", "baseline_high")
 SHOWN_SCHEDULES = 200
 
 
@@ -71,11 +80,42 @@ async def save_schedule(page: Page) -> Response:
 @router.get("/schedules/{model_id}", policy=Policy(READ))
 async def show_schedule(page: Page, model_id: ModelId) -> Response:
     line = await _line(page, model_id)
-    rows = await page.context.db.read(lambda s: schedule_queries.fires(s, line.it.model_id, limit=SHOWN_FIRES))
-    fires = [FireOut.of(row) for row in rows]
+    series = await page.context.db.read(lambda s: _series(s, line.it))
+
+    def read(session: Session) -> tuple[list[FireOut], bool]:
+        rows = schedule_queries.fires(session, model_id, limit=SHOWN_FIRES)
+        wanting = [hook for hook in alert_queries.webhooks(session) if hook.model_id in (None, model_id)]
+        return [FireOut.of(row) for row in rows], bool(wanting)
+
+    fires, told = await page.context.db.read(read)
+    points = _points(series, line.it)
     return page.show(
-        "schedules/schedule.html", line=line, it=line.it, fires=[(fire, await _score(page, fire)) for fire in fires]
+        "schedules/schedule.html",
+        line=line,
+        it=line.it,
+        fires=[(fire, series.views.get(fire.run_id or "")) for fire in fires],
+        alerts=series.alerts,
+        points=json.dumps(for_browser(points), separators=(",", ":")),
+        chart=drawing(points, series.fires),
+        told=told,
     )
+
+
+@router.get("/schedules/{model_id}/history.csv", policy=Policy(READ))
+async def history_csv(page: Page, model_id: ModelId) -> Response:
+    """The runs of the chart as a table."""
+    detail = (await _line(page, model_id)).it
+    series = await page.context.db.read(lambda s: _series(s, detail))
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow((*CSV_COLUMNS, *CSV_BASELINE))
+    for fire, point in zip(series.fires, _points(series, detail), strict=True):
+        base = (point.base, point.base_low, point.base_high)
+        values = [fire.at.isoformat(), fire.run_id, fire.score, fire.low, fire.high, fire.passed, fire.n, fire.panel]
+        writer.writerow([*values, fire.verdict or "", *("" if value is None else value for value in base)])
+    name = f"schedule-{model_id}.csv"
+    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
+    return Response(text.getvalue(), media_type="text/csv", headers=headers)
 
 
 @router.post("/schedules/{model_id}/pause", policy=Policy(SCHEDULE))
@@ -93,6 +133,43 @@ async def run_now(page: Page, model_id: ModelId) -> Response:
 async def remove(page: Page, model_id: ModelId) -> Response:
     await page.context.schedules.delete(str(model_id))
     return page.go("/schedules")
+
+
+@dataclass(frozen=True)
+class _Series:
+    fires: list[FireScore]
+    """With a score, oldest first."""
+    views: dict[str, ScoreView]
+    alerts: dict[str, int]
+
+
+def _series(session: Session, it: ScheduleDetail) -> _Series:
+    fires, views = [], {}
+    for row, stored in schedule_queries.scored_fires(session, it.model_id, limit=CHARTED):
+        view = score_view(stored)
+        if view is None or row.run_id is None:
+            continue
+        views[row.run_id] = view
+        verdict = row.verdict or None
+        fires.append(
+            FireScore(
+                row.instant,
+                row.run_id,
+                row.panel_version,
+                verdict,
+                row.look is not None,
+                view.estimate,
+                view.low,
+                view.high,
+                view.n,
+                view.passed,
+            )
+        )
+    return _Series(fires, views, lasting_alerts(fires, alert_queries.of_runs(session, list(views))))
+
+
+def _points(series: _Series, it: ScheduleDetail) -> list[ChartPoint]:
+    return chart_points(series.fires, series.alerts, it.baseline, it.baseline_runs, it.baseline_run_id)
 
 
 async def _line(page: Frame, model_id: int) -> ScheduleLine:
@@ -126,9 +203,16 @@ def _body(form: dict[str, list[str]]) -> dict[str, Any]:
         "timezone": texts.get("timezone", "UTC"),
         "benchmarks": form.get("benchmark") or None,
     }
+    of_problems: tuple[str, ...] = ()
+    if "keep_harness" in texts:  # a harness chooses its items itself
+        body.pop("benchmarks")
+        of_problems = ("sample_size", "samples_per_problem", "seed", "draw", "batch")
+    texts = {name: text for name, text in texts.items() if name not in of_problems}
     for name in WHOLE:
         if text := texts.get(name):
             body[name] = int(text) if text.isdecimal() and len(text) < 10 else text
+    if "batch" in texts:
+        body["batch"] = True
     for name in ("budget_usd", "alarm_rate"):
         if text := texts.get(name):
             try:
@@ -154,8 +238,12 @@ async def _form(page: Frame, form: dict[str, list[str]], error: str | None = Non
     free = [model.slug for model in models if model.id not in scheduled] or [model.slug for model in models] or [""]
     slug = texts.get("model") or free[0]
     exists = any(model.slug == slug and model.id in scheduled for model in models)
-    existing = await _existing(page, slug) if exists and set(texts) <= {"model"} else None
-    texts = {**_texts_of(existing), **texts} if existing else {"sample_size": "20", "timezone": "UTC", **texts}
+    saved = await _existing(page, slug) if exists else None
+    existing = saved if set(texts) <= {"model"} else None
+    chosen = form.get("benchmark") or (existing.benchmarks if existing else [default])
+    sizes = [info.problems for info in infos if info.name in chosen]
+    usual = {"sample_size": str(min([USUAL_SIZE, *sizes])), "timezone": "UTC"}
+    texts = {**_texts_of(existing), **texts} if existing else {**usual, **texts}
     rhythm = Rhythm.of(texts)
     preview, trouble = await _preview(page, rhythm, texts)
     return page.show(
@@ -165,7 +253,7 @@ async def _form(page: Frame, form: dict[str, list[str]], error: str | None = Non
         models=models,
         slug=slug,
         infos=infos,
-        chosen=form.get("benchmark") or (existing.benchmarks if existing else [default]),
+        chosen=chosen,
         texts=texts,
         rhythm=rhythm,
         presets=PRESETS,
@@ -175,6 +263,7 @@ async def _form(page: Frame, form: dict[str, list[str]], error: str | None = Non
         local=_local(preview.next_fires, preview.tz) if preview else [],
         trouble=trouble,
         exists=exists,
+        harness=saved.harness if saved and ("keep_harness" in texts or existing) else None,
     )
 
 
@@ -193,6 +282,7 @@ def _texts_of(detail: ScheduleDetail) -> dict[str, str]:
         "draw": detail.draw.value,
     }
     values |= {name: getattr(detail, name) for name in (*WHOLE, "budget_usd", "alarm_rate")}
+    values["batch"] = "1" if detail.batch else None
     return {name: str(value) for name, value in values.items() if value is not None}
 
 

@@ -18,8 +18,8 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import TooFewProblems
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.datasets.packs.selection import Selection, choose
-from orchestrator.runs.drafts import check_size, item_count
-from orchestrator.runs.plan import CPU_LIMITS_S
+from orchestrator.runs.queueing.drafts import check_size, item_count
+from orchestrator.runs.queueing.plan import CPU_LIMITS_S
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.tables import Schedule, SchedulePanel
 from runner.contract.run_spec import BenchmarkSpec

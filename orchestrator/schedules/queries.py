@@ -97,6 +97,19 @@ def fires(session: Session, model_id: int, *, limit: int, before: datetime | Non
     return session.exec(query.order_by(col(ScheduleFire.instant).desc()).limit(limit)).all()
 
 
+def scored_fires(session: Session, model_id: int, *, limit: int) -> list[tuple[ScheduleFire, dict[str, Any]]]:
+    """The newest fires whose run has a score, with that score, oldest first."""
+    query = (
+        select(ScheduleFire, ContainerRun.score)
+        .join(ContainerRun, _OF_FIRE)
+        .where(ScheduleFire.model_id == model_id, col(ContainerRun.status).in_(ENDED))
+        .options(defer(ScheduleFire.comparison))  # type: ignore[arg-type]
+        .order_by(col(ScheduleFire.instant).desc())
+        .limit(limit)
+    )
+    return [(fire_row, score) for fire_row, score in reversed(session.exec(query).all()) if score]
+
+
 def unjudged(session: Session, limit: int) -> Sequence[tuple[ScheduleFire, ContainerRun]]:
     """Fires whose run has ended and that have no verdict yet, oldest first."""
     query = (
@@ -138,13 +151,37 @@ def newest_look(session: Session, model_id: int) -> ScheduleFire | None:
     return session.exec(query).first()
 
 
+def fire_of_run(session: Session, run_id: str) -> ScheduleFire | None:
+    return session.exec(select(ScheduleFire).where(ScheduleFire.run_id == run_id).limit(1)).first()
+
+
+def last_with_other_verdict(session: Session, fire: ScheduleFire) -> str | None:
+    """The run of the newest earlier look of the same panel whose verdict was another one."""
+    query = (
+        select(ScheduleFire.run_id)
+        .where(
+            ScheduleFire.model_id == fire.model_id,
+            ScheduleFire.panel_version == fire.panel_version,
+            ScheduleFire.workspace_id == fire.workspace_id,
+            col(ScheduleFire.look) < fire.look,
+            col(ScheduleFire.verdict) != fire.verdict,
+            col(ScheduleFire.run_id).is_not(None),
+        )
+        .order_by(col(ScheduleFire.look).desc())
+        .limit(1)
+    )
+    return session.exec(query).first()
+
+
 def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str, tuple[int, float]]:
     """(results, sum of their values) of this model on each problem over all its runs, as in `problem_moments`."""
     moments = problem_moments(session, model_id, benchmark)
     return {problem_id: (results, total) for problem_id, (results, total, _) in moments.items()}
 
 
-def problem_moments(session: Session, model_id: int, benchmark: str) -> dict[str, tuple[int, float, float]]:
+def problem_moments(
+    session: Session, model_id: int, benchmark: str, *, harness: bool = False
+) -> dict[str, tuple[int, float, float]]:
     """Number of results, sum and sum of squares of their values on each problem, without errors that are not the model's
     fault. Whole numbers unless a result has a value between 0 and 1.
     """
@@ -155,7 +192,7 @@ def problem_moments(session: Session, model_id: int, benchmark: str) -> dict[str
         .join(ContainerRun, col(ContainerRun.id) == col(ItemRow.run_id))
         .where(
             ContainerRun.model_id == model_id,
-            ContainerRun.kind == "benchmark",  # no regrades
+            ContainerRun.kind == ("harness" if harness else "benchmark"),  # no regrades
             ItemRow.benchmark == benchmark,
             col(ItemRow.outcome).not_in(("provider_error", "infra_error")),
         )

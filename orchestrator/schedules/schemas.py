@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
+from orchestrator.harnesses.schemas import HarnessBody, shown_harness
 from orchestrator.http.schemas import Answer, Body, Number, Text
 from orchestrator.runs.schemas import INT32
 from orchestrator.schedules.drift.power import DetectionPower, detectable_drop, sentence
@@ -15,6 +16,10 @@ from orchestrator.schedules.firing.decisions import FireOutcome, Misfire, Overla
 from orchestrator.schedules.panel import Draw
 from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
 
+UNKNOWN_ITEMS = (
+    "Not known before the first run: the harness decides how many items there are. "
+    "Runs are compared by the ids of their items."
+)
 Size = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
 
 
@@ -23,7 +28,11 @@ class ScheduleSave(Body):
 
     model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
     cron_expression: Annotated[Text, Field(min_length=1, max_length=200)]
-    sample_size: Annotated[Size, Field(description="Problems of each benchmark, drawn once.")]
+    sample_size: Annotated[
+        Size | None,
+        Field(description="Problems of each benchmark, drawn once; a new schedule needs it or a harness."),
+    ] = None
+    harness: Annotated[HarnessBody | None, Field(description="Takes the place of benchmarks and sample_size.")] = None
     benchmarks: Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(max_length=20)] | None = None
     timezone: Annotated[Text, Field(min_length=1, max_length=60)] = "UTC"
     instance_type: Annotated[Text, Field(max_length=100)] | None = None
@@ -31,6 +40,7 @@ class ScheduleSave(Body):
     concurrency: Annotated[StrictInt, Field(ge=1, le=256)] = 8
     priority: Annotated[StrictInt, Field(ge=-1000, le=1000)] = 0
     budget_usd: Annotated[Number, Field(gt=0, le=1e9)] | None = None
+    batch: Annotated[StrictBool, Field(description="Send the calls through the provider's batches.")] = False
     seed: Annotated[StrictInt, Field(ge=0, le=INT32)] = 0
     draw: Annotated[Draw, Field(description="`informative`: first the problems that this model solves sometimes.")] = (
         Draw.ALL
@@ -65,7 +75,9 @@ class ScheduleSave(Body):
 
     def values(self) -> dict[str, Any]:
         """The given fields under the names of their columns."""
-        values = self.model_dump(exclude_unset=True, exclude={"model_id", "redraw", "is_paused"}, mode="json")
+        values = self.model_dump(exclude_unset=True, exclude={"model_id", "redraw", "is_paused", "harness"}, mode="json")
+        if self.harness is not None:
+            values["harness"] = self.harness.task()
         if "misfire_policy" in values:
             values["misfire"] = values.pop("misfire_policy")
         if "benchmarks" in values:
@@ -96,7 +108,7 @@ class ScheduleChange(Body):
 class SightOut(Answer):
     """What the schedule can detect."""
 
-    drop: float
+    drop: float | None = Field(description="None before the first run of a harness: how many items it has is not known.")
     problems: int
     baseline_runs: int
     within_runs: int
@@ -116,6 +128,21 @@ class SightOut(Answer):
             alarm_rate=power.alarm_rate,
             from_history=not power.assumed,
             sentence=sentence(power),
+        )
+
+    @classmethod
+    def unknown(cls, schedule: Schedule) -> Self:
+        """Of a harness before its first run."""
+        usual = DetectionPower(0)
+        return cls(
+            drop=None,
+            problems=0,
+            baseline_runs=schedule.baseline_runs,
+            within_runs=usual.within,
+            power=usual.power,
+            alarm_rate=schedule.alarm_rate,
+            from_history=False,
+            sentence=UNKNOWN_ITEMS,
         )
 
 
@@ -179,13 +206,15 @@ class ScheduleOut(Answer):
     cron_expression: str
     words: str
     timezone: str
-    sample_size: int
+    harness: Annotated[dict[str, Any] | None, Field(description="With digests in place of files.")]
+    sample_size: Annotated[int, Field(description="0 for a harness, which chooses its items itself.")]
     benchmarks: list[str]
     samples_per_problem: int
     instance_type: str | None
     concurrency: int
     priority: int
     budget_usd: float | None
+    batch: bool = Field(default=False, description="Whether the calls go through the provider's batches.")
     seed: int
     draw: Draw
     panel_version: int
@@ -203,9 +232,10 @@ class ScheduleOut(Answer):
 
     @classmethod
     def of(cls, row: Schedule, model_slug: str, words: str) -> Self:
-        derived = {"model", "words", "misfire_policy"}
+        derived = {"model", "words", "misfire_policy", "harness"}
         values = {name: getattr(row, name) for name in cls.model_fields if name not in derived}
-        return cls(**values, model=model_slug, words=words, misfire_policy=Misfire(row.misfire))
+        harness = None if row.harness is None else shown_harness(row.harness)
+        return cls(**values, model=model_slug, words=words, misfire_policy=Misfire(row.misfire), harness=harness)
 
 
 class ScheduleDetail(ScheduleOut):

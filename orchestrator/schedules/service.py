@@ -15,8 +15,9 @@ from orchestrator.db.idempotency import Idempotency, answer_once
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.models import queries as model_queries
+from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import check_size, item_count
+from orchestrator.runs.queueing.drafts import check_size, item_count
 from orchestrator.runs.service import RunService
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.drift.power import DetectionPower, Moments, spread
@@ -26,13 +27,15 @@ from orchestrator.schedules.firing.decisions import FireOutcome
 from orchestrator.schedules.firing.instants import next_instant, zone
 from orchestrator.schedules.firing.launch import Launcher
 from orchestrator.schedules.firing.rounds import settle
+from orchestrator.schedules.harness_panel import harness_panel, with_harness
 from orchestrator.schedules.panel import histories_of, new_panel
-from orchestrator.schedules.tables import Schedule, ScheduleFire
+from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
 from orchestrator.system.clock import Clock
 from runner.contract.run_spec import BenchmarkSpec
 
-_PANEL_FIELDS = ("benchmarks", "sample_size", "seed", "draw")
+_PANEL_FIELDS = ("harness", "benchmarks", "sample_size", "seed", "draw")
 COMPARABLE_KINDS = ("benchmark", "grade")
+_OWN = {"model_id", "created_at", "updated_at"}
 _WHEN = ("cron_expression", "timezone")
 
 
@@ -66,7 +69,9 @@ class ScheduleService:
         model_id = llm_model.id or 0
         current = await self._db.read(lambda s: schedule_queries.get(s, model_id))
         now = self._clock.now()
+        changes = with_harness(current, changes)
         schedule = _merged(current, changes, model_id, now)
+        self._launcher.check_harness(schedule)
         await self._db.read(lambda s: self._launcher.check_price(s, schedule, llm_model))
         schedule.benchmarks = schedule.benchmarks or [self._catalogue.default_benchmark()]
         cron, where = parse(schedule.cron_expression), zone(schedule.timezone)
@@ -75,8 +80,7 @@ class ScheduleService:
         await self._db.read(lambda s: _check_baseline(s, schedule))
         panel = None
         if current is None or redraw or _differ(current, schedule, _PANEL_FIELDS):
-            histories = await self._db.read(lambda s: histories_of(s, schedule))
-            panel = await asyncio.to_thread(new_panel, self._catalogue, schedule, histories, now)
+            panel = await self._new_panel(schedule, now)
         else:
             await self._db.read(lambda s: _check_items(s, schedule))
 
@@ -108,6 +112,12 @@ class ScheduleService:
             return SavedSchedule(row, current is None)
 
         return await self._db.write(write)
+
+    async def _new_panel(self, schedule: Schedule, now: datetime) -> SchedulePanel:
+        if schedule.harness is not None:
+            return harness_panel(schedule, schedule.harness, now)
+        histories = await self._db.read(lambda s: histories_of(s, schedule))
+        return await asyncio.to_thread(new_panel, self._catalogue, schedule, histories, now)
 
     async def get(self, model: int | str) -> Schedule:
         model_id = (await self._runs.find_model(model)).id or 0
@@ -182,8 +192,8 @@ class ScheduleService:
         self._wake()
         return run_id
 
-    async def detection_power(self, schedule: Schedule) -> DetectionPower:
-        """What the schedule can detect, given the model's results on its panel."""
+    async def detection_power(self, schedule: Schedule) -> DetectionPower | None:
+        """What the schedule can detect, given the model's results on its panel; None if its items are not known yet."""
         return await self._db.read(lambda s: detection_power_of(s, schedule))
 
 
@@ -192,7 +202,7 @@ def no_schedule(model: int | str) -> NotFound:
 
 
 def _merged(current: Schedule | None, changes: dict[str, Any], model_id: int, now: datetime) -> Schedule:
-    values = {} if current is None else current.model_dump(exclude={"model_id", "created_at", "updated_at"})
+    values = {} if current is None else {name: getattr(current, name) for name in Schedule.model_fields if name not in _OWN}
     created = now if current is None else current.created_at
     return Schedule(**{**values, **changes, "model_id": model_id, "created_at": created, "updated_at": now})
 
@@ -208,7 +218,8 @@ def _check_baseline(session: Session, schedule: Schedule) -> None:
             raise Invalid("baseline_run_id: name a completed run of this model, or choose another baseline")
         return
     run = run_queries.get(session, schedule.baseline_run_id)
-    if run is None or run.model_id != schedule.model_id or run.status != "completed" or run.kind not in COMPARABLE_KINDS:
+    kinds = COMPARABLE_KINDS if schedule.harness is None else ("harness",)
+    if run is None or run.model_id != schedule.model_id or run.status != "completed" or run.kind not in kinds:
         raise Invalid("baseline_run_id: name a completed run of this model, or choose another baseline")
     if not set(run.benchmarks) & set(schedule.benchmarks):
         actual, needed = ", ".join(run.benchmarks), ", ".join(schedule.benchmarks)
@@ -226,17 +237,28 @@ def _check_items(session: Session, schedule: Schedule) -> None:
         check_size(item_count(specs, schedule.samples_per_problem))
 
 
-def detection_power_of(session: Session, schedule: Schedule) -> DetectionPower:
-    """From the model's results on the panel, or an assumption if there are none."""
+def detection_power_of(session: Session, schedule: Schedule) -> DetectionPower | None:
+    """From the model's results on the panel, or an assumption if there are none. The items of a harness are those of the
+    newest run that could be compared; None if there is no such run.
+    """
     panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
-    histories: list[Moments] = []
-    for spec in panel.benchmarks if panel else []:
-        moments = schedule_queries.problem_moments(session, schedule.model_id, spec["name"])
-        histories += [moments[problem_id] for problem_id in spec["problem_ids"] if problem_id in moments]
     looks = schedule_queries.looks(session, schedule.model_id, schedule.panel_version, limit=1)
+    parts = {spec["name"]: spec["problem_ids"] for spec in panel.benchmarks} if panel else {}
+    problems, samples = panel.problems if panel else schedule.sample_size, schedule.samples_per_problem
+    if schedule.harness is not None:
+        keys = item_queries.keys(session, looks[0].run_id) if looks and looks[0].run_id else []
+        parts = {schedule.harness.name: list(dict.fromkeys(key[1] for key in keys))}
+        problems = len(parts[schedule.harness.name])
+        if not problems:
+            return None
+        samples = max(1, round(len(keys) / problems))
+    histories: list[Moments] = []
+    for name, problem_ids in parts.items():
+        moments = schedule_queries.problem_moments(session, schedule.model_id, name, harness=schedule.harness is not None)
+        histories += [moments[problem_id] for problem_id in problem_ids if problem_id in moments]
     power = DetectionPower(
-        panel.problems if panel else schedule.sample_size,
-        samples=schedule.samples_per_problem,
+        problems,
+        samples=samples,
         pool=schedule.baseline_runs if schedule.baseline == BaselineKind.ROLLING else 1,
         alarm_rate=schedule.alarm_rate,
     )

@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, Text
+from pydantic import TypeAdapter
+from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, Text, false
 from sqlmodel import Field
 
-from orchestrator.db.columns import CompressedJson, UtcDateTime
+from orchestrator.db.columns import CompressedJson, TypedJson, UtcDateTime
 from orchestrator.db.workspaces import Owned, owned_key
+from runner.contract.harness import HarnessTask
+
+_HARNESS: TypeAdapter[HarnessTask | None] = TypeAdapter(HarnessTask | None)
 
 
 def _model_key() -> Column[int]:
@@ -28,6 +32,8 @@ class Schedule(Owned, table=True):
     cron_expression: str = Field(max_length=200)
     timezone: str = Field(default="UTC", max_length=60)
     # what is run
+    harness: HarnessTask | None = Field(default=None, sa_column=Column(TypedJson(_HARNESS)))
+    """Takes the place of benchmarks; the sample size is then 0."""
     sample_size: int
     benchmarks: list[str] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
     samples_per_problem: int = 1
@@ -35,6 +41,7 @@ class Schedule(Owned, table=True):
     concurrency: int = 8
     priority: int = 0
     budget_usd: float | None = None
+    batch: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     seed: int = 0
     draw: str = Field(default="all", max_length=20)
     panel_version: int = 1

@@ -32,7 +32,7 @@ async def schedule_detail(schedule: Schedule, context: Services) -> ScheduleDeta
             next_fires=_next_fires(schedule, context.clock.now()),
             panel=PanelOut.of(panel) if panel else None,
             last_fire=FireOut.of(last[0]) if last else None,
-            can_see=SightOut.of(power),
+            can_see=SightOut.unknown(schedule) if power is None else SightOut.of(power),
         )
 
     return await context.db.read(read)

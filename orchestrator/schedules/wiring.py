@@ -30,6 +30,7 @@ async def open_schedules(
     leadership: Leadership,
     runs: RunService,
     *,
+    engine_name: str,
     rng: random.Random,
     sender: WebhookSender,
     wake: Callable[[], None],
@@ -37,7 +38,7 @@ async def open_schedules(
 ) -> AsyncIterator[ScheduleService]:
     """Yields the service; the ticker runs while it is open. In a quiet installation (a copy of another one) there is no
     ticker: no schedule fires by itself, and nothing is judged or delivered."""
-    launcher = Launcher(settings, catalogue)
+    launcher = Launcher(settings, catalogue, engine_name=engine_name)
     ticker = Ticker(
         {
             "firing": Firing(db, leadership, clock, launcher, wake=wake).round,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Path
+from fastapi import Path, Query
 from pydantic import ValidationError
 from starlette.responses import Response
 
+from orchestrator.alerts.messages import MessageFormat
 from orchestrator.alerts.schemas import WebhookOut
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
@@ -29,6 +30,13 @@ SCOPES = {
     Scope.ADMIN: "everything",
     Scope.AGENT: "only to connect another machine",
 }
+FORMATS = {
+    MessageFormat.SLACK: "Slack",
+    MessageFormat.TEAMS: "Microsoft Teams",
+    MessageFormat.DISCORD: "Discord",
+    MessageFormat.EMAIL: "E-mail",
+    MessageFormat.STANDARD: "Program (signed JSON)",
+}
 LIFETIMES = {"7": "in 7 days", "30": "in 30 days", "90": "in 90 days", "365": "in a year", "": "never"}
 
 Id = Annotated[int, Path(ge=0, le=2**31 - 1)]
@@ -41,8 +49,12 @@ class Secret:
 
 
 @router.get("/settings", policy=Policy(ADMIN))
-async def settings_page(page: Page) -> Response:
-    return await settings_view(page)
+async def settings_page(
+    page: Page, model: Annotated[str, Query(max_length=200)] = "", added: Annotated[str, Query(max_length=20)] = ""
+) -> Response:
+    """`model` is chosen in the form for notifications."""
+    notice = "Added. Send a test message to see it arrive." if added else None
+    return await settings_view(page, notice=notice, form={"model": model} if model else None)
 
 
 @router.post("/settings/tokens", policy=Policy(ADMIN))
@@ -102,4 +114,5 @@ async def settings_view(
         given=form or {},
         scopes=SCOPES,
         lifetimes=LIFETIMES,
+        formats=FORMATS,
     )

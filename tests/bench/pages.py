@@ -139,6 +139,8 @@ def main() -> None:
                 "item": f"/runs/{one}/items/7",
                 "compare": f"/compare?run={one}&run={other}",
                 "leaderboard": "/leaderboard?benchmark=sample",
+                "model": "/models/m3",
+                "dataset": "/datasets/sample",
             }
             measure(service, paths)
         finally:

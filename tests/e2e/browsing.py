@@ -39,9 +39,7 @@ QUIET = [
 ]
 
 
-OPEN_ALL = """document.querySelectorAll('details:not(.manage)').forEach(
-    each => { each.removeAttribute('name'); each.open = true; })"""
-"""But the menu that lies over the page, which would hide what is below it."""
+OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.removeAttribute('name'); each.open = true; })"
 SHORTEN = "document.querySelectorAll('.endpoint').forEach((each, number) => number > 20 && each.remove())"
 """The reference of the API is one pattern many times over: the whole of it is looked at once."""
 LOOKS: list[tuple[Literal["light", "dark"], int]] = [("light", 390), ("dark", 390), ("dark", 1600), ("light", 1600)]

@@ -48,7 +48,7 @@ def test_the_whole_story(visit: Callable[..., Visitor], site: Site) -> None:
     expect(page.locator("#item-list tbody tr")).to_have_count(4)
     page.locator("#item-list tbody th a").first.click()
     expect(page.get_by_role("heading", name="Extracted code")).to_be_visible()
-    expect(page.locator(".diff .missing").first).to_contain_text("b")
+    expect(page.locator(".verdict-diff .pair-changed .line").first).to_contain_text("b")
     assert page.locator(".t-keyword").first.inner_text() == "def"
     page.get_by_role("link", name=re.compile("Next")).click()
     assert "outcome=wrong_answer" in page.url
@@ -56,7 +56,7 @@ def test_the_whole_story(visit: Callable[..., Visitor], site: Site) -> None:
     other = start_from_dialog(page, 12)
     expect(page.locator("#state .status")).to_have_text("completed")
     page.goto(f"{site.url}/compare?run={run_id}&run={other}")
-    expect(page.get_by_role("heading", name="Both runs pass the same problems.")).to_be_visible()
+    expect(page.get_by_role("heading", name="12 shared problems: A passes 8, B 8; the same ones.")).to_be_visible()
 
 
 def test_a_schedule_from_the_builder_to_a_run(visit: Callable[..., Visitor], site: Site) -> None:

@@ -3,6 +3,7 @@ anything but text. In a real browser, with a hundred ways to try."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -35,13 +36,14 @@ def site(tmp_path_factory: pytest.TempPathFactory, data_template: Path) -> Itera
         yield it
 
 
-FOREIGN = """(root) => [...root.querySelectorAll("*")].flatMap((element) => {
+FOREIGN = r"""(root) => [...root.querySelectorAll("*")].flatMap((element) => {
   const tag = element.localName;
   const leads = ["href", "src", "action", "formaction", "data", "xlink:href"];
   const elsewhere = (value) => !new URL(value, location.href).href.startsWith(`${location.origin}/`);
   const seen = [...element.attributes].filter(({ name, value }) =>
     name.startsWith("on") || name === "style" || name === "srcdoc" || (leads.includes(name) && elsewhere(value)));
-  const ours = tag === "script" && /^\\/static\\/(theme|app)\\.js$/.test(element.getAttribute("src"));
+  const known = /\/static\/v-[0-9a-f]{16}\/(theme|app|vendor\/(katex|uplot)\/[\w.]+)\.js$/;
+  const ours = tag === "script" && known.test(element.src);
   const never = ["script", "iframe", "object", "embed", "base", "style", "math", "portal", "marquee", "video", "audio"];
   return [...seen.map(({ name, value }) => `${tag} ${name}=${value}`), ...(never.includes(tag) && !ours ? [tag] : [])];
 })"""
@@ -92,6 +94,7 @@ def fill_everything(site: Site, api: httpx.Client) -> list[str]:
     run = f"/runs/{first}"
     pages = [f"{run}/items/2", "/models", "/settings", "/", "/runs", run, f"{run}?outcome=wrong_answer", f"{run}/items/0"]
     pages += [f"/runs/{failed}", f"/compare?run={first}&run={second}", "/leaderboard", "/datasets", "/fleet", "/schedules"]
+    pages += ["/models/evil-0", "/datasets/evil", f"/problems?benchmark=sample&id={json.loads(problem)['question_id']}"]
     return [*pages, f"/schedules/{schedule_id}", "/runs/new?model=evil-0", "/schedules/new?model=evil-0"]
 
 

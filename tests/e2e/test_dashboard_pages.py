@@ -4,21 +4,28 @@ tokens, webhooks and datasets as people use them."""
 from __future__ import annotations
 
 import http.server
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
+from sqlalchemy import create_engine
+from sqlmodel import Session
 
+from orchestrator.alerts.messages import MessageFormat, body_for
+from orchestrator.alerts.tables import Alert
 from orchestrator.datasets.catalogue import SAMPLE_FILE
 from tests.e2e.browsing import (
     Site,
     Visitor,
     assert_accessible,
     finished_run,
+    keep_picture,
     look_at,
     open_site,
     visiting,
@@ -27,6 +34,7 @@ from tests.served import TOKEN
 from tests.service.dashboard.stepwise_runner import story_runner
 
 pytestmark = pytest.mark.browser
+PROBLEM = "by_001_lantern_row"
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +94,6 @@ def test_tokens_and_webhooks(visit: Callable[..., Visitor], site: Site, api: htt
     visitor = visit()
     page = visitor.page
     page.on("dialog", lambda question: question.accept())
-    page.get_by_text("Manage", exact=True).click()
     page.get_by_role("link", name="Settings").click()
     page.get_by_label("Name").fill("nightly")
     page.get_by_label("Scope").select_option("run")
@@ -167,6 +174,51 @@ def test_datasets_from_an_address_and_a_file(
     assert not damaged.exists()
 
 
+def test_two_clicks_lead_from_the_slack_message_to_what_changed(
+    visit: Callable[..., Visitor], site: Site, api: httpx.Client
+) -> None:
+    """The first on the link of the message, the second from a flipped problem to both answers."""
+    good, bad = finished_run(api), finished_run(api)
+    items = api.get(f"/api/container-runs/{bad}/items").json()["items"]
+    flips = [{"benchmark": "sample", "problem_id": item["problem_id"], "before": 1.0, "now": 0.0} for item in items]
+    at = datetime.now(UTC)
+    alert = Alert(uid="drop", model_id=1, kind="drift.worse", run_id=bad, title="worse", data={"flipped": flips}, at=at)
+    engine = create_engine(f"sqlite:///{site.data / 'benchyard.db'}")
+    with Session(engine, expire_on_commit=False) as session:
+        session.add(alert)
+        session.commit()
+    engine.dispose()
+    message = json.loads(body_for(MessageFormat.SLACK, alert, site.url))
+    page = visit().page
+    page.goto(message["blocks"][-1]["elements"][0]["url"])
+    rows = page.get_by_role("table", name="Changed problems").locator("tbody tr")
+    expect(rows).to_have_count(len(items))
+    expect(rows.first).to_contain_text("broken")
+    keep_picture(page, "alert-1440")
+    rows.first.get_by_role("rowheader").get_by_role("link").click()
+    expect(page.get_by_role("heading", name="Changed verdicts")).to_be_visible()
+    assert good
+    cell = page.locator(f".strip a[href*='{bad}']")
+    expect(cell).to_have_count(1)
+
+
+def test_figures_say_what_is_under_the_pointer_and_can_be_saved(
+    visit: Callable[..., Visitor], site: Site, api: httpx.Client
+) -> None:
+    finished_run(api)
+    page = visit().page
+    page.goto(f"{site.url}/models/demo-strong")
+    figure = page.locator("#fig-outcomes")
+    figure.locator("rect[data-tip]").first.hover()
+    expect(page.locator(".figure-tip")).to_contain_text("of 3")
+    with page.expect_download() as table:
+        figure.get_by_role("button", name="CSV").click()
+    assert table.value.path().read_text().startswith("Run,")
+    with page.expect_download() as picture:
+        figure.get_by_role("button", name="PNG").click()
+    assert picture.value.path().read_bytes().startswith(b"\x89PNG")
+
+
 def test_every_page_and_dialog_is_accessible_and_fits(visit: Callable[..., Visitor], site: Site, api: httpx.Client) -> None:
     run_id, other = finished_run(api), finished_run(api)
     api.post("/api/schedules", json={"model_id": "demo-weak", "cron_expression": "15 6 * * *", "sample_size": 3})
@@ -181,18 +233,38 @@ def test_every_page_and_dialog_is_accessible_and_fits(visit: Callable[..., Visit
     pages |= {"webhook": f"/settings/webhooks/{hook}", "login": "/login", "docs": "/docs", "nothing": "/nothing"}
     api.post("/api/keys", json={"provider": "openai", "key": "sk-0123456789", "holder": "workspace", "name": "long" * 20})
     api.put("/api/limits/everyone", json={"runs_at_once": 50, "spend_per_day_usd": 1e6})
-    pages |= {"keys": "/keys", "limits": "/limits", "audit": "/audit"}
+    pages |= {
+        "model": "/models/demo-strong",
+        "dataset": "/datasets/sample",
+        "problem": f"/problems?benchmark=sample&id={PROBLEM}",
+    }
+    pages |= {"keys": "/keys", "limits": "/limits", "audit": "/audit", "alerts": "/alerts"}
     for name, path in pages.items():
         answer = page.goto(site.url + path)
         assert answer is not None
         assert answer.status == (404 if name == "nothing" else 200)
         look_at(page, name)
     page.goto(site.url)
-    page.get_by_text("Manage", exact=True).click()
+    page.set_viewport_size({"width": 390, "height": 800})
+    expect(page.get_by_role("link", name="Audit")).to_be_hidden()
+    page.get_by_role("button", name="Menu").click()
     expect(page.get_by_role("link", name="Audit")).to_be_visible()
-    assert_accessible(page, "color-contrast", "link-name", "list", "region")
+    keep_picture(page, "drawer-390")
+    assert_accessible(page)
     page.keyboard.press("Escape")
     expect(page.get_by_role("link", name="Audit")).to_be_hidden()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.keyboard.press("Control+k")
+    page.keyboard.type("leader")
+    assert_accessible(page)
+    keep_picture(page, "palette")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{site.url}/leaderboard")
+    expect(page.locator("#theme")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Search and commands")
+    assert_accessible(page)
+    page.keyboard.press("Escape")
     for name, path, link in (("new-run", "/runs", "Run benchmark"), ("new-schedule", "/schedules", "Add schedule")):
         page.goto(site.url + path)
         page.get_by_role("link", name=link).first.click()

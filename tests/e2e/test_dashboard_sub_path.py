@@ -71,7 +71,7 @@ def test_the_whole_dashboard_under_a_sub_path(browser: Browser, tmp_path: Path, 
             places: list[str] = page.evaluate(
                 """() => [...document.querySelectorAll("a[href], form[action], img[src], link[href], script[src]")]
                     .filter((each) => !each.hasAttribute("download"))
-                    .map((each) => [each.localName, each.href ?? each.getAttribute("action") ?? each.src])
+                    .map((each) => [each.localName, each.getAttribute("href") ?? each.getAttribute("action") ?? each.src])
                     .map(([tag, place]) => `${tag} ${new URL(place, location.href)}`)"""
             )
             assert [place for place in places if not place.split()[1].startswith(outside)] == [], address

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.document_commands import Block, every_block
+from tests.document_commands import ROOT, Block, every_block
 from tests.faults.service import free_ports
 
 pytestmark = pytest.mark.slow
@@ -74,10 +74,15 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_a_block_of_the_documents_works_as_printed(block: Block, session: Session) -> None:
-    said = session.run(block.text)
+    said = session.run(block.script)
     assert not any(word in said for word in REFUSALS), said
     for phrase, words in PRINTS.items():
         assert phrase not in block.text or all(word in said for word in words), said
+
+
+def test_the_example_of_the_python_client_works(session: Session) -> None:
+    said = session.run(f"python {ROOT / 'docs' / 'examples' / 'compare_models.py'}")
+    assert "demo-weak compared with demo-strong" in said
 
 
 def test_there_is_something_to_run() -> None:

@@ -155,7 +155,7 @@ def test_in_and_become_owner_and_add_a_member_and_out(browser: Browser, idp: Idp
     with window(browser) as (page, context), window(browser) as (other, elsewhere):
         sign_in(page, site, "ada", "/runs?status=failed")
         page.wait_for_url(f"{site.url}/runs?status=failed")
-        expect(page.locator("footer")).to_contain_text("Name of ada (read)")
+        expect(page.get_by_role("navigation", name="Main")).to_contain_text("Name of ada (read)")
         cookie = cookie_of(context)
         assert (cookie["httpOnly"], cookie["sameSite"], cookie["secure"]) == (True, "Lax", False)
         assert account(context, site)["role"] == "viewer"
@@ -241,7 +241,7 @@ def test_secrets_rotate_tokens_are_refreshed_and_a_refusal_ends_it(browser: Brow
         idp.mood(shift=360)
         site.clock.advance(60)
         page.goto(f"{site.url}/runs")
-        expect(page.locator("footer")).to_contain_text("Name of eve")
+        expect(page.get_by_role("navigation", name="Main")).to_contain_text("Name of eve")
         idp.mood(refuseRefresh=True)
         site.clock.advance(300)
         page.goto(f"{site.url}/runs")

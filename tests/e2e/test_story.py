@@ -101,7 +101,7 @@ def what_failed(visitor: Visitor) -> None:
     page.locator("#item-list tbody th a").first.click()
     expect(page.get_by_role("heading", name="Extracted code")).to_be_visible()
     expect(page.locator(".tag.wrong_answer").first).to_be_visible()
-    expect(page.locator("#tests ~ details .diff").first).to_be_visible()
+    expect(page.get_by_role("table", name="Expected and got, line by line").first).to_be_visible()
     visitor.picture("5-failed-item")
 
 
@@ -110,7 +110,7 @@ def a_comparison(visitor: Visitor, service: Service, weak: str, strong: str) -> 
     page.goto(f"{service.url}/runs")
     for run_id in (weak, strong):
         page.locator(f'input[value="{run_id}"]').check()
-    page.get_by_role("button", name=re.compile("Compare selected")).click()
+    page.get_by_role("form", name="Selected runs").get_by_role("button", name="Compare", exact=True).click()
     expect(page.get_by_role("heading", name="Items in both runs")).to_be_visible()
     visitor.picture("6-compare")
     page.get_by_role("link", name=re.compile("^Set the run of")).click()

@@ -1,6 +1,7 @@
 // Starts what the pages need in the browser. Every page works without it; with it they are live.
 
 import { readyForms } from "./forms.js";
+import { readyPalette } from "./palette.js";
 import { goLive } from "./live.js";
 import { keepTimes } from "./times.js";
 import { readyWindows } from "./window.js";
@@ -33,6 +34,7 @@ function readyMenus() {
 keepTimes();
 readyTheme();
 readyMenus();
+readyPalette();
 readyForms();
 readyWindows();
 readyUploads();
@@ -44,3 +46,9 @@ needed("form[data-import]", "./imports.js", "readyImports");
 needed("#labelling", "./labelling.js", "readyLabelling");
 needed("#deciding", "./deciding.js", "readyDecisions");
 needed("[data-job], [data-part]", "./jobs.js", "followJobs");
+needed("#run-filters", "./run_table.js", "readyRunTable");
+needed("#state[data-status]", "./cockpit.js", "readyCockpit");
+needed("[data-item]", "./item.js", "readyItem");
+needed("[data-math]", "./math.js", "readyMathematics");
+needed('[data-chart="schedule"]', "./drift_chart.js", "readyDriftChart");
+needed("[data-figure]", "./figures.js", "readyFigures");

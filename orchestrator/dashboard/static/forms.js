@@ -80,10 +80,10 @@ function builder(form) {
 // Shows a field only while another one has the value that it is for; a hidden one is not sent.
 function dependents() {
   for (const part of document.querySelectorAll("[data-needs]")) {
-    const [id, wanted] = part.dataset.needs.split(" ");
+    const [id, ...wanted] = part.dataset.needs.split(" ");
     const chooser = document.getElementById(id);
     const show = () => {
-      part.hidden = chooser.value !== wanted;
+      part.hidden = !wanted.includes(chooser.value);
       for (const field of part.querySelectorAll("input, select")) field.disabled = part.hidden;
     };
     chooser.addEventListener("change", show);

@@ -27,19 +27,28 @@ function helpWindow(keys) {
   return dialog;
 }
 
-// `keys` are { on: ["p"], shown: "p", words: "positive", act }.
+const known = [];
+let dialog = null;
+
+export function showKeys() {
+  dialog?.remove();
+  dialog = helpWindow([...known, { shown: "?", words: "This list" }]);
+  dialog.showModal();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || typing(event.target)) return;
+  const key = event.key === "?" ? { act: showKeys } : known.find((each) => each.on.includes(event.key));
+  if (!key) return;
+  event.preventDefault();
+  key.act(event);
+});
+
+// `keys` are { on: ["p"], shown: "p", words: "positive", act }; those of a page come before the general ones. The window that
+// `?` opens lists all of them.
 export function readyKeys(keys, button) {
-  const all = [...keys, { on: ["?"], shown: "?", words: "this list", act: () => help() }];
-  let dialog = null;
-  const help = () => { dialog ??= helpWindow(all); dialog.showModal(); };
-  if (button) { button.hidden = false; button.addEventListener("click", help); }
-  document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || typing(event.target)) return;
-    const key = all.find((each) => each.on.includes(event.key));
-    if (!key) return;
-    event.preventDefault();
-    key.act(event);
-  });
+  known.unshift(...keys);
+  if (button) { button.hidden = false; button.addEventListener("click", showKeys); }
 }
 
 // Asks the API to change something; an error says what is wrong in the service's own words.

@@ -82,6 +82,7 @@ function take(message) {
   let event;
   try { event = JSON.parse(message.data); } catch { return; }
   if (event.type === "progress" && event.run_id) count(event);
+  document.dispatchEvent(new CustomEvent("benchyard:event", { detail: event }));
   if (!concerns(event)) return;
   say(event);
   soon(OFTEN.includes(event.type) ? Math.max(SOON_MS, calm - (performance.now() - lastRefresh)) : SOON_MS);

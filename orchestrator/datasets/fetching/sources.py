@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.gsm8k import Gsm8k
 from orchestrator.datasets.formats.humaneval import HumanEval, HumanEvalPlus
-from orchestrator.datasets.formats.livecodebench import LiveCodeBench
+from orchestrator.datasets.formats.livecodebench import LiveCodeBench, SelfRepair
 from orchestrator.datasets.formats.mbpp import Mbpp, MbppPlus
 from orchestrator.datasets.formats.mmlu_pro import MmluPro
 from orchestrator.datasets.formats.records import Format
@@ -41,6 +41,7 @@ class RemoteFile:
 
 FORMATS: Mapping[str, Format] = {
     "livecodebench": LiveCodeBench(),
+    "livecodebench_self_repair": SelfRepair(),
     "humaneval": HumanEval(),
     "humaneval_plus": HumanEvalPlus(),
     "mbpp": Mbpp(),
@@ -136,7 +137,7 @@ def hub_endpoint(environment: Mapping[str, str] = os.environ) -> str:
 
 def remote_files(name: str, release: str | None, endpoint: str) -> list[RemoteFile]:
     """The files to download for a known benchmark."""
-    if name == "livecodebench":
+    if isinstance(FORMATS.get(name), LiveCodeBench):
         shards = _shards(release or LATEST_RELEASE)
         return [RemoteFile(f"{endpoint}/datasets/{FORMATS[name].origin}/resolve/main/{file}") for file in shards]
     if name not in _ON_GITHUB:

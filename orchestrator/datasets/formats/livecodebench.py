@@ -53,6 +53,14 @@ class LiveCodeBench:
         return read_records(source, problem)
 
 
+@dataclass(frozen=True)
+class SelfRepair(LiveCodeBench):
+    """The same problems; a program that fails goes back to the model once."""
+
+    adapter: str = "livecodebench_self_repair"
+    description: str = "LiveCodeBench with one repair: a program that fails comes back with its first failed test."
+
+
 def problem(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
     """Returns entry and decoded record; raises `Unusable` with a reason. Removes the tests from `raw` to save memory."""
     missing = [field for field in FIELDS if field not in raw and field not in _MAY_BE_ABSENT]

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 
 from orchestrator.datasets.errors import PackDamaged, UnknownProblem
 from orchestrator.system.zstd import ZstdError, decompress
-from runner.contract.grading_rules import GradingRules
+from runner.contract.rules.grading import GradingRules
 
 MAGIC = b"BYPACK02"
 FOOTER = struct.Struct("<QQ32s8s")
@@ -178,6 +178,12 @@ class Pack:
 
     def records(self, problem_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
         return (json.loads(text) for _, text in self.texts(problem_ids))
+
+    def small_record(self, problem_id: str, most_bytes: int) -> dict[str, Any] | None:
+        """The record of a problem; None if there is none, or it takes more than this in the file."""
+        if self._places.get(problem_id, (0, most_bytes + 1))[1] > most_bytes:
+            return None
+        return next(self.records([problem_id]))
 
     def verify(self) -> None:
         """Reads everything and compares the digest; raises `PackDamaged` if it differs."""

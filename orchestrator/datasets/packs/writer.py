@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.packs.pack import FOOTER, FORMAT, MAGIC, ContentDigest, Entry, Facts
 from orchestrator.system.zstd import compress, compress_pieces
-from runner.contract.grading_rules import GradingRules
+from runner.contract.rules.grading import GradingRules
 
 UNFINISHED = ".unfinished"
 MAX_LEFT_OUT = 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import Path, Query
@@ -25,20 +26,25 @@ from orchestrator.http.context import Services
 from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.retention.queries import is_pinned
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.queueing.plan import item_keys
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.reports import queries as page_queries
 from orchestrator.runs.reports.exports.formats import WORDS, formats_of
 from orchestrator.runs.reports.model_names import name_of_model
-from orchestrator.runs.reports.queries import ItemLine, Verdict
+from orchestrator.runs.reports.queries import ItemLine, ItemVerdict
 from orchestrator.runs.tables import Artefact, ContainerRun, Event
+from orchestrator.runs.views.cockpit import BARS, Cockpit, Finished, cockpit, open_keys
 from orchestrator.runs.views.run import Containers, Entries, RunPage, run_page
 from runner.contract.events import Outcome
-from runner.contract.run_spec import RunKind
+from runner.contract.run_spec import RunKind, call_key
 
 router = page_router()
 
 ITEMS_ON_A_PAGE = 100
 LOG_LINES = 200
+RATED_ITEMS = 300
+"""The rate is that of at most so many of the newest items."""
 TAIL_CHARS = 20_000
 MOVES_SHOWN = 50
 RunId = Annotated[str, Path(min_length=1, max_length=60)]
@@ -55,7 +61,9 @@ class _RunData:
     artefacts: list[Artefact]
     positions: dict[tuple[str, str, int], int]
     payers: list[str]
+    cache_saving_usd: float
     pinned: bool
+    cockpit: Cockpit
 
 
 @router.get("/runs/{run_id}", policy=Policy(READ))
@@ -94,9 +102,11 @@ async def show_run(
         items = page_queries.items(session, run_id, limit=ITEMS_ON_A_PAGE + 1, after=after, outcome=filter_outcome or None)
         tail = (attempts[-1].log_tail or "")[-TAIL_CHARS:] if attempts else ""
         lines = list(page_queries.last_lines(session, run_id, LOG_LINES))
+        look = _cockpit(session, run, verdicts, now)
         positions = {_key(verdict): verdict.position for verdict in verdicts} if run.kind == RunKind.GRADE else {}
         files, payers = list(run_queries.artefacts(session, run_id)), call_reports.payers(session, run_id)
-        return _RunData(view, items, lines, tail, files, positions, payers, is_pinned(session, run_id))
+        saving, pinned = call_reports.cache_saving_usd(session, run_id), is_pinned(session, run_id)
+        return _RunData(view, items, lines, tail, files, positions, payers, saving, pinned, look)
 
     data = await context.db.read(read)
     items = data.items[:ITEMS_ON_A_PAGE]
@@ -116,12 +126,27 @@ async def show_run(
         lines=data.lines,
         tail=data.tail,
         payers=data.payers,
+        cache_saving_usd=data.cache_saving_usd,
+        look=data.cockpit,
         pinned=data.pinned,
         artefacts=data.artefacts,
         exports=[(form.value, WORDS[form]) for form in formats_of(row.kind)],
         moves=[(move, data.positions.get(_key(move))) for move in (moves or [])[:MOVES_SHOWN]],
         moved=None if moves is None else len(moves),
     )
+
+
+def _cockpit(session: Session, run: ContainerRun, verdicts: list[ItemVerdict], now: datetime) -> Cockpit:
+    """The ledger is asked for the few calls that are shown, by their keys."""
+    done = [
+        Finished((data["benchmark"], data["problem_id"], data["sample_index"]), data["outcome"], event.at)
+        for event in page_queries.last_progress(session, run.id, RATED_ITEMS)
+        if (data := event.data).keys() >= {"benchmark", "problem_id", "sample_index", "outcome"}
+    ]
+    live = run.status == Status.RUNNING and run.kind in (RunKind.BENCHMARK, RunKind.GRADE)
+    keys = open_keys(item_keys(run), map(_key, verdicts), run.concurrency) if live else []
+    wanted = [call_key(*key) for key in [*keys, *(item.key for item in done[-BARS:])]]
+    return cockpit(run, keys, {row.call_key: row for row in page_queries.calls(session, run.id, wanted)}, done, now)
 
 
 @router.post("/runs/{run_id}/cancel", policy=Policy(RUN))
@@ -151,7 +176,7 @@ def cancelled_by(session: Session, run: ContainerRun) -> str | None:
     return entries[0].actor if entries and entries[0].actor else None
 
 
-def _key(item: Verdict | Move) -> tuple[str, str, int]:
+def _key(item: ItemVerdict | Move) -> tuple[str, str, int]:
     return item.benchmark, item.problem_id, item.sample_index
 
 

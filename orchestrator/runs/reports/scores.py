@@ -21,7 +21,7 @@ from orchestrator.stats.summary import COMPARABLE_UP_TO, ItemScore, Metric, arou
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 from runner.contract.run_spec import BenchmarkSpec, RunKind
 
-Verdict = tuple[str, str, int, str, str | None, float | None]
+ScoredItem = tuple[str, str, int, str, str | None, float | None]
 """(benchmark, problem, sample, outcome, parity outcome, score)"""
 Facts = Callable[[str], Mapping[str, Entry]]
 """Returns what is known of the problems of a benchmark; nothing if its pack has changed."""
@@ -36,7 +36,7 @@ class Flag(StrEnum):
     CUT_SHORT = "cut_short"  #: the run ended before its last item
 
 
-def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[str, Any] | None:
+def score_of(verdicts: Sequence[ScoredItem], *, cut_short: bool = False) -> dict[str, Any] | None:
     """Pass rate with a 95 % interval, pass@k, and the official checker's pass rate; None while there is nothing to score.
 
     If an item has a value between 0 and 1, it is the mean value instead, and says so: `metric` is "mean".
@@ -45,7 +45,7 @@ def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[st
     """
     if not verdicts:
         return None
-    by_benchmark: dict[str, list[Verdict]] = {}
+    by_benchmark: dict[str, list[ScoredItem]] = {}
     for verdict in verdicts:
         by_benchmark.setdefault(verdict[0], []).append(verdict)
     pooled = _score(verdicts, cut_short) | {"pooled_over": len(by_benchmark)}
@@ -74,7 +74,7 @@ def flags_of(score: Mapping[str, Any] | None, items_done: int, total: int) -> li
     return flags
 
 
-def _score(verdicts: Sequence[Verdict], cut_short: bool) -> dict[str, Any]:
+def _score(verdicts: Sequence[ScoredItem], cut_short: bool) -> dict[str, Any]:
     summary = summarise([_item(verdict, _BARE) for verdict in verdicts])
     counted = summary.n > 0
     return {
@@ -95,12 +95,12 @@ def _score(verdicts: Sequence[Verdict], cut_short: bool) -> dict[str, Any]:
     }
 
 
-def run_score(kind: str, verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[str, Any] | None:
+def run_score(kind: str, verdicts: Sequence[ScoredItem], *, cut_short: bool = False) -> dict[str, Any] | None:
     """The score that is stored with a run. Commands are measured and have none."""
     return None if kind == RunKind.COMMAND else score_of(verdicts, cut_short=cut_short)
 
 
-def score_detail(verdicts: Sequence[Verdict], facts: Facts, cut_off: str | None = None) -> dict[str, Any]:
+def score_detail(verdicts: Sequence[ScoredItem], facts: Facts, cut_off: str | None = None) -> dict[str, Any]:
     """The score of each benchmark with its groups, and before and after the model's training cut-off."""
     benchmarks = {}
     for name in dict.fromkeys(verdict[0] for verdict in verdicts):
@@ -124,7 +124,7 @@ def score_detail(verdicts: Sequence[Verdict], facts: Facts, cut_off: str | None 
     return benchmarks
 
 
-def _item(verdict: Verdict, entry: Entry) -> ItemScore:
+def _item(verdict: ScoredItem, entry: Entry) -> ItemScore:
     benchmark, problem_id, sample, outcome, parity, score = verdict
     return ItemScore(
         problem_id=f"{benchmark}\0{problem_id}",
@@ -146,7 +146,7 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Metric) else value
 
 
-def _flipped(verdict: Verdict) -> bool:
+def _flipped(verdict: ScoredItem) -> bool:
     if verdict[4] is None or Outcome(verdict[3]) in NOT_THE_MODELS_FAULT:
         return False
     return (verdict[3] == Outcome.PASSED) != (verdict[4] == Outcome.PASSED)
@@ -209,7 +209,7 @@ def samples_of(benchmarks: Sequence[BenchmarkSpec], prompt_versions: Mapping[str
     return samples
 
 
-def asked_problems(benchmarks: Sequence[BenchmarkSpec], verdicts: Iterable[Verdict]) -> list[BenchmarkSpec]:
+def asked_problems(benchmarks: Sequence[BenchmarkSpec], verdicts: Iterable[ScoredItem]) -> list[BenchmarkSpec]:
     """The benchmarks of a run without a plan, with the problems that it turned out to have."""
     problems: dict[str, dict[str, None]] = {}
     for verdict in verdicts:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.runs.reports.queries import Verdict
+from orchestrator.runs.reports.queries import ItemVerdict
 from orchestrator.stats.intervals import Interval
 from orchestrator.stats.paired import (
     Pairs,
@@ -28,7 +28,7 @@ not."""
 PASSED = Outcome.PASSED.value
 DECIMALS = 12
 _Key = tuple[str, str, int]
-_Results = Mapping[_Key, Verdict]
+_Results = Mapping[_Key, ItemVerdict]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ComparedItem:
     """One item in all compared runs."""
 
     kind: str
-    results: tuple[Verdict, ...]
+    results: tuple[ItemVerdict, ...]
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,36 @@ class ComparedRun:
         return "better" if self.difference.estimate > 0 else "worse"
 
     @property
+    def passed_first(self) -> int:
+        """Shared problems that the first run passes."""
+        return self.pairs.both + self.pairs.only_first
+
+    @property
+    def passed_second(self) -> int:
+        return self.pairs.both + self.pairs.only_second
+
+    @property
     def sentence(self) -> str:
-        return {
-            "nothing": "No shared problems: the runs cannot be compared.",
-            "same": "Both runs have the same values." if self.metric is Metric.MEAN else "Both runs pass the same problems.",
-            "unclear": f"No clear difference (p = {self.adjusted:.3g}).",
-            "better": f"B is better than A (p = {self.adjusted:.3g}).",
-            "worse": f"A is better than B (p = {self.adjusted:.3g}).",
+        return self.headline("A", "B")
+
+    def headline(self, first: str, second: str) -> str:
+        """What the shared problems say about two runs, which are called by these names."""
+        total = self.pairs.total
+        if not total:
+            return "No shared problems: the runs cannot be compared."
+        shared = f"{total:,} shared problem{'' if total == 1 else 's'}"
+        if self.metric is Metric.MEAN:
+            counts = f"{second} is {100 * self.difference.estimate:+.1f} points from {first}".replace("-", "\N{MINUS SIGN}")
+        else:
+            counts = f"{first} passes {self.passed_first:,}, {second} {self.passed_second:,}"
+        p_value = f"(p = {self.adjusted:.3g})"
+        verdict = {
+            "same": "the same values on each" if self.metric is Metric.MEAN else "the same ones",
+            "unclear": f"no clear difference {p_value}",
+            "better": f"{second} is better {p_value}",
+            "worse": f"{first} is better {p_value}",
         }[self.verdict]
+        return f"{shared}: {counts}; {verdict}."
 
 
 @dataclass(frozen=True)
@@ -90,7 +112,7 @@ class Comparison:
         return [item for item in self.items if item.kind == kind] if kind else self.items
 
 
-def compare(runs: Sequence[Sequence[Verdict]]) -> Comparison:
+def compare(runs: Sequence[Sequence[ItemVerdict]]) -> Comparison:
     """Compare two or more runs. Items are paired by benchmark, problem and sample; errors that are not the model's fault are
     left out. A problem with several samples counts once, by whether most of them passed or by their mean value, since they
     are not independent."""
@@ -167,11 +189,11 @@ def _against(paired: _Paired, adjusted: float) -> ComparedRun:
     return ComparedRun(pairs, difference, paired.p_value, adjusted, paired.left_out, paired.only_one, paired.metric)
 
 
-def _value(item: Verdict) -> float:
+def _value(item: ItemVerdict) -> float:
     return value_of(item.outcome, item.score)
 
 
-def _kind(rows: Sequence[Verdict]) -> str:
+def _kind(rows: Sequence[ItemVerdict]) -> str:
     if any(not isinstance(_value(row), int) for row in rows):
         return _kind_of_values([_value(row) for row in rows], passed=rows[0].outcome == PASSED)
     first, *others = (row.outcome == PASSED for row in rows)

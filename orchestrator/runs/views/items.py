@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.dashboard.diff import DiffLine, diff
 from orchestrator.dashboard.highlight import highlight
+from orchestrator.dashboard.side_by_side import SidePair, side_by_side
 from orchestrator.dashboard.texts import visible
+from orchestrator.runs.views.code import CodeLine, code_lines
 from runner.contract.events import CallFacts, ItemResult, Outcome, TestResult
 
 TEXT_CHARS = 20_000
 TEST_CHARS = 4_000
 TESTS_ON_A_PAGE = 10
 PASSED_SHOWN = 500
-TEXTS = ("prompt", "answer", "code", "judge_prompt")
+DIFF_LINES = 200
+MOST_TESTS = 10_000
+STDERR_LINES = 12
+TEXTS = ("prompt", "answer", "thinking", "code", "judge_prompt")
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,10 @@ class TestView:
     expected: Excerpt | None
     got: Excerpt | None
     stderr: Excerpt | None
-    diff: list[DiffLine]
+    error: list[str]
+    """The last lines of the standard error, where programs say what is wrong."""
+    diff: list[SidePair]
+    diff_cut: bool
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,8 @@ class ItemPage:
     item: ItemResult
     prompt: Excerpt
     answer: Excerpt
-    code: list[tuple[str, str]] | None
+    thinking: Excerpt
+    code: list[CodeLine] | None
     code_cut: bool
     failed: list[TestView]
     """One page of the failed tests, which are the reason to open an item."""
@@ -88,6 +96,8 @@ class ItemPage:
     """Where the next page of failed tests begins."""
     passed: list[TestView]
     passed_count: int
+    not_run: str
+    """Which tests were not run because an earlier one failed, in words; empty if all were."""
     slowest: TestView | None
     calls: list[CallView]
     judgements: list[JudgementView]
@@ -106,13 +116,15 @@ def item_page(item: ItemResult, ledger: Mapping[str, Any], start: int = 0) -> It
         item=item,
         prompt=excerpt(item.prompt, TEXT_CHARS),
         answer=excerpt(item.answer, TEXT_CHARS),
-        code=None if code is None else highlight(visible(code[: 3 * TEXT_CHARS])),
+        thinking=excerpt(item.thinking, TEXT_CHARS),
+        code=None if code is None else code_lines(highlight(visible(code[: 3 * TEXT_CHARS]))),
         code_cut=code is not None and len(code) > 3 * TEXT_CHARS,
         failed=[_test(test) for test in failed[start:end]],
         failed_count=len(failed),
         more_failed=end if len(failed) > end else None,
         passed=[_test(test) for test in passed[:PASSED_SHOWN]],
         passed_count=len(passed),
+        not_run=_not_run(item, failed),
         slowest=None if slowest is None else _test(slowest),
         calls=[_call(call, ledger) for call in item.calls],
         judgements=[
@@ -127,9 +139,36 @@ def excerpt(text: str, chars: int) -> Excerpt:
     return Excerpt(visible(text[:chars]), len(text), len(text) > chars)
 
 
+def _not_run(item: ItemResult, failed: Sequence[TestResult]) -> str:
+    if not failed or item.judgements:
+        return ""
+    known = {test.index for test in item.tests}
+    first = failed[0].index
+    missing = [index for index in range(first + 1, min(item.tests_total, MOST_TESTS)) if index not in known]
+    if not missing:
+        return ""
+    return ", ".join(_span(members) for members in _runs(missing))
+
+
+def _runs(numbers: Sequence[int]) -> list[list[int]]:
+    """Consecutive numbers together."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
+
+
+def _span(numbers: Sequence[int]) -> str:
+    return str(numbers[0] + 1) if len(numbers) == 1 else f"{numbers[0] + 1} to {numbers[-1] + 1}"
+
+
 def _test(test: TestResult) -> TestView:
     passed = test.outcome is Outcome.PASSED
     both = not passed and test.expected is not None and test.got is not None
+    lines, cut = side_by_side(_shown(test.expected), _shown(test.got), DIFF_LINES) if both else ([], False)
     return TestView(
         index=test.index,
         outcome=test.outcome.value,
@@ -141,8 +180,14 @@ def _test(test: TestResult) -> TestView:
         expected=_maybe(test.expected),
         got=_maybe(test.got),
         stderr=_maybe(test.stderr),
-        diff=diff(visible((test.expected or "")[:TEXT_CHARS]), visible((test.got or "")[:TEXT_CHARS])) if both else [],
+        error=visible(test.stderr or "").rstrip().splitlines()[-STDERR_LINES:],
+        diff=lines,
+        diff_cut=cut,
     )
+
+
+def _shown(text: str | None) -> str:
+    return visible((text or "")[:TEXT_CHARS])
 
 
 def _maybe(text: str | None) -> Excerpt | None:

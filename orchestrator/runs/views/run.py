@@ -12,10 +12,10 @@ from orchestrator.dashboard.charts import Plot, Segment, outcome_bar, usage_plot
 from orchestrator.dashboard.texts import size
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.engines.engine import InstanceType
-from orchestrator.runs.lifecycle import TERMINAL
+from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.reasons import sentence
 from orchestrator.runs.reports.machine_cost import Stored
-from orchestrator.runs.reports.queries import Verdict
+from orchestrator.runs.reports.queries import ItemVerdict
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.views.runs import RunLine, ScoreView, run_line, stage_title
 from orchestrator.stats.summary import ItemScore, Metric, Summary, summarise
@@ -31,7 +31,7 @@ _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 @dataclass(frozen=True)
 class StageMark:
-    """A step of the run: `past`, `now` or `ahead`."""
+    """A step of the run: `past`, `now` or `ahead`; of a run that failed or was cancelled, `over` or `stopped`."""
 
     name: str
     title: str
@@ -79,7 +79,7 @@ class RunPage:
     lasted_s: float | None
     retries_possible: bool
     fragile: int
-    flipped: list[Verdict]
+    flipped: list[ItemVerdict]
     regrade_possible: bool
 
 
@@ -95,7 +95,7 @@ def run_page(
     run: ContainerRun,
     model: str | None,
     attempts: Sequence[Attempt],
-    items: Sequence[Verdict],
+    items: Sequence[ItemVerdict],
     entries: Entries,
     *,
     containers: Containers,
@@ -136,12 +136,12 @@ def _score_so_far(score: ScoreView | None, summary: Summary | None) -> ScoreView
     return replace(score, metric=summary.metric.value, estimate=summary.estimate, low=summary.low, high=summary.high)
 
 
-def _by_benchmark(items: Sequence[Verdict]) -> dict[str, Summary]:
+def _by_benchmark(items: Sequence[ItemVerdict]) -> dict[str, Summary]:
     names = dict.fromkeys(item.benchmark for item in items)
     return {name: summarise([item_score(item, {}) for item in items if item.benchmark == name]) for name in names}
 
 
-def item_score(item: Verdict, entries: Entries) -> ItemScore:
+def item_score(item: ItemVerdict, entries: Entries) -> ItemScore:
     entry = entries.get((item.benchmark, item.problem_id), _UNKNOWN)
     return ItemScore(
         problem_id=f"{item.benchmark}/{item.problem_id}",
@@ -176,6 +176,8 @@ def stage_marks(run: ContainerRun, attempt: Attempt | None) -> list[StageMark]:
         following = later[0] if later else None
         took = max((following - at).total_seconds(), 0.0) if at and following else None
         state = "ahead" if at is None else "now" if name == reached[-1] and run.status not in TERMINAL else "past"
+        if state == "past" and run.status in (Status.FAILED, Status.CANCELLED):
+            state = "stopped" if name == reached[-1] and run.status == Status.FAILED else "over"
         marks.append(StageMark(name, stage_title(run.kind, name), at, took, state))
     return marks
 
@@ -223,7 +225,7 @@ def _by_ease(summary: Summary) -> Summary:
     return replace(summary, by_difficulty=dict(ordered))
 
 
-def _flips(item: Verdict) -> bool:
+def _flips(item: ItemVerdict) -> bool:
     return item.parity_outcome is not None and (item.outcome == "passed") != (item.parity_outcome == "passed")
 
 

@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.runs.lifecycle import TERMINAL, Status
-from orchestrator.runs.plan import guest_image
-from orchestrator.runs.reasons import HELD, sentence
+from orchestrator.runs.queueing.plan import guest_image
+from orchestrator.runs.reasons import HELD, Reason, sentence
 from orchestrator.runs.reports.scores import scores_by_benchmark
+from orchestrator.runs.service import is_dead_letter
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.stats.intervals import wilson
 from orchestrator.stats.summary import Metric
-from runner.contract.run_spec import RunKind
+from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 STAGE_TITLES = {
     "queued": "Queued",
@@ -76,6 +77,26 @@ class RunLine:
     """Calls not included in the cost because their model had no price."""
     created_at: datetime
     live: bool
+
+    at_budget: bool = False
+    """It ended before its last item because its budget allowed no further call."""
+    name: str = ""
+    """What people call it; empty if it has no name."""
+    tags: tuple[str, ...] = ()
+    author: str = ""
+    remark: str = ""
+    """What people wrote about it."""
+    trigger: str = ""
+    instance_type: str = ""
+    output_tokens: int = 0
+    ended_at: datetime | None = None
+    took_s: float | None = None
+    dead: bool = False
+    """It was given up, and nobody has resolved it."""
+
+    @property
+    def path(self) -> str:
+        return f"/{'jobs' if self.kind in EVAL_KINDS else 'runs'}/{self.id}"
 
     @property
     def short_id(self) -> str:
@@ -143,6 +164,8 @@ def explanation(run: ContainerRun, why: str | None = None, cancelled_by: str | N
         return f"Held: {HELD}."
     if run.desired == "cancel":
         return "Cancelling: waiting for the container to stop."
+    if run.status == Status.PENDING and run.waiting_since is not None and run.waiting_for:
+        return f"Waiting for {run.waiting_for}."
     if run.status == Status.PENDING:
         return f"{why}." if why else "Queued."
     waits = why or run.waiting_for
@@ -184,4 +207,15 @@ def run_line(run: ContainerRun, model: str | None, why: str | None = None, *, ca
         unpriced_calls=run.unpriced_calls,
         created_at=run.created_at,
         live=run.status not in TERMINAL,
+        at_budget=run.status == Status.COMPLETED and run.reason == Reason.BUDGET_EXHAUSTED,
+        name=run.name or "",
+        tags=tuple(run.tags or ()),
+        author=run.author or "",
+        remark=run.note or "",
+        trigger=run.trigger_type,
+        instance_type=run.instance_type,
+        output_tokens=run.output_tokens,
+        ended_at=run.completed_at,
+        took_s=(run.completed_at - run.started_at).total_seconds() if run.completed_at and run.started_at else None,
+        dead=is_dead_letter(run),
     )

@@ -39,7 +39,7 @@ from orchestrator.schedules.tables import ScheduleFire
 from orchestrator.stats.summary import COMPARABLE_UP_TO, value_of
 from orchestrator.system.clock import Clock
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
-from runner.contract.run_spec import BenchmarkSpec
+from runner.contract.run_spec import BenchmarkSpec, RunKind
 
 log = structlog.get_logger()
 
@@ -111,8 +111,10 @@ def read_case(session: Session, model_id: int, instant: datetime) -> Case:
     if why_not is not None:
         return Case(run, why_not, [], baseline, rate)
     earlier = schedule_queries.looks(session, model_id, fire.panel_version, limit=pool + max(WINDOWS))
-    if earlier and earlier[0].run_id and (why_not := _other_prompts(session, run, earlier[0].run_id)) is not None:
-        return Case(run, why_not, [], baseline, rate)
+    if earlier and earlier[0].run_id:
+        why_not = _other_prompts(session, run, earlier[0].run_id) or _other_items(session, run, earlier[0].run_id)
+        if why_not is not None:
+            return Case(run, why_not, [], baseline, rate)
     series = [Look(run.id, None, results_of(session, run.id))]
     series += [
         Look(look.run_id, DriftVerdict(look.verdict) if look.verdict else None, results_of(session, look.run_id))
@@ -146,7 +148,8 @@ def _why_not(session: Session, fire: ScheduleFire, run: ContainerRun) -> str | N
     panel = schedule_queries.panel(session, fire.model_id, fire.panel_version)
     drawn = {row["name"]: row["pack_digest"] for row in panel.benchmarks} if panel else {}
     if {part.name: part.pack_digest for part in run.task.benchmarks} != drawn:
-        return "The dataset has changed since the panel was drawn; draw a new panel to continue comparing."
+        what = "harness" if run.kind == RunKind.HARNESS else "dataset"
+        return f"The {what} has changed since the panel was drawn; draw a new panel to continue comparing."
     on_panel = _problems(map(BenchmarkSpec.model_validate, panel.benchmarks)) if panel else set()
     if panel is not None and _problems(run.task.benchmarks) != on_panel:
         return "The run is not on the problems of the panel."
@@ -170,13 +173,34 @@ def _other_prompts(session: Session, run: ContainerRun, earlier_id: str) -> str 
     return None
 
 
+def _other_items(session: Session, run: ContainerRun, earlier_id: str) -> str | None:
+    """Why a harness's run cannot be compared with an earlier one: items of that one are missing. A harness does not leave
+    items out by chance, so those that remain would mislead.
+    """
+    if run.kind != RunKind.HARNESS:
+        return None
+    before = _items(session, earlier_id)
+    missing = len(before - _items(session, run.id))
+    if missing <= COMPARABLE_UP_TO * len(before):
+        return None
+    return (
+        f"{missing} of the {len(before)} items of the previous comparable run are not in this one. Items are compared by "
+        "their ids: the harness has to give an item the same id in every run. Draw a new panel to begin a new series."
+    )
+
+
+def _items(session: Session, run_id: str) -> set[tuple[str, str]]:
+    return {(benchmark, problem_id) for benchmark, problem_id, _ in item_queries.keys(session, run_id)}
+
+
 def _baseline_problem(session: Session, run: ContainerRun, baseline_id: str, results: Results) -> str | None:
     """Why a run cannot be compared with the run that was chosen as its baseline."""
     baseline = run_queries.get(session, baseline_id)
     digests = {part.name: part.pack_digest for part in baseline.task.benchmarks} if baseline is not None else {}
     if any(digests.get(part.name) != part.pack_digest for part in run.task.benchmarks):
-        return "The baseline run is on another version of the dataset; choose another baseline."
-    problems = _problems(run.task.benchmarks)
+        what = "is of another harness" if run.kind == RunKind.HARNESS else "is on another version of the dataset"
+        return f"The baseline run {what}; choose another baseline."
+    problems = _items(session, run.id) if run.kind == RunKind.HARNESS else _problems(run.task.benchmarks)
     if missing := len(problems - results.keys()):
         share = f"{missing} of the panel's {len(problems)} problems"
         if missing > COMPARABLE_UP_TO * len(problems):

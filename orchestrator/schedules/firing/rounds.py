@@ -18,12 +18,13 @@ from sqlmodel import Session
 from orchestrator.alerts import alerts
 from orchestrator.alerts import queries as schedule_alert_queries
 from orchestrator.audit import queries as audit_queries
+from orchestrator.commands.service import ImageRefused
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.workspaces import Actor, set_workspace, workspace_of
 from orchestrator.errors import Invalid
 from orchestrator.models import queries as model_queries
-from orchestrator.runs.judges import JudgeMissing
-from orchestrator.runs.queue import PriceUnknown
+from orchestrator.runs.queueing.judges import JudgeMissing
+from orchestrator.runs.queueing.queue import PriceUnknown
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from orchestrator.schedules import queries as schedule_queries
@@ -133,7 +134,7 @@ def fire(session: Session, model_id: int, now: datetime, delay: timedelta, launc
         if outcome is FireOutcome.FIRED and schedule_queries.fire(session, model_id, last.instant) is None:
             try:
                 run_id = launcher.start(session, schedule, now, delay)
-            except (PriceUnknown, JudgeMissing) as error:  # since the schedule was created, a price or model was removed
+            except (PriceUnknown, JudgeMissing, ImageRefused) as error:  # a price, model or image was removed since
                 last.outcome, last.detail = FireOutcome.REFUSED.value, _capital(error.detail)
         if run_id is not None:
             last.run_id = run_id

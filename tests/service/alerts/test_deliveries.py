@@ -261,6 +261,6 @@ def test_the_feed_is_atom() -> None:
 
 
 def test_the_message_is_small_and_plain() -> None:
-    body, headers = message(an_alert(1, id=5), [SECRET], START)
+    body, headers = message(an_alert(1, id=5), [SECRET], START, "http://bench.example")
     assert json.loads(body)["data"]["alert_id"] == 5
     assert SECRET not in body.decode() + str(headers)

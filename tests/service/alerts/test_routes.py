@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlmodel import Session
 
+from orchestrator.alerts import queries
+from orchestrator.alerts.tables import Alert
 from orchestrator.alerts.webhooks import sign
 from tests.service.alerts.webhook_receiver import Receiver, Taken
 from tests.service.schedules.test_routes import save, until_fires
@@ -95,3 +98,50 @@ async def test_private_addresses_only_if_they_are_listed(new_settings: Callable[
         for url in ("https://hooks.example/\n", "https://hooks.example:99999/", "https://hooks.example/\x1b[2J"):
             await ask(service, "POST", "", 422, json={"url": url})
         await ask(service, "POST", "", 201, json={"url": "https://no-such-name.invalid/"})
+
+
+async def test_an_alert_is_acknowledged_once_and_reopened(service: Service) -> None:
+    alert_id = await stored_alert(service, 901)
+    first = (await service.client.post(f"/api/alerts/{alert_id}/acknowledge")).json()
+    again = (await service.client.post(f"/api/alerts/{alert_id}/acknowledge")).json()
+    assert first["acknowledged_by"]
+    assert again["acknowledged_at"] == first["acknowledged_at"]
+    listed = (await service.client.get("/api/alerts", params={"acknowledged": False})).json()["items"]
+    assert alert_id not in [item["id"] for item in listed]
+    assert (await service.client.post(f"/api/alerts/{alert_id}/reopen")).json()["acknowledged_at"] is None
+    assert (await service.client.post("/api/alerts/999999/acknowledge")).status_code == 404
+
+
+async def test_a_muted_model_sends_nothing_and_keeps_its_alerts(service: Service) -> None:
+    async with Receiver() as receiver:
+        hook = (await ask(service, "POST", "", 201, json={"url": receiver.url}))["id"]
+        muted = await service.client.put("/api/alerts/mutes/1", json={"hours": 4})
+        assert muted.status_code == 200, muted.text
+        quiet = await stored_alert(service, 902)
+        assert (await service.client.get(f"/api/alerts/{quiet}")).json()["muted"] is True
+        assert [row["model_id"] for row in (await service.client.get("/api/alerts/mutes")).json()["items"]] == [1]
+        assert (await service.client.delete("/api/alerts/mutes/1")).status_code == 204
+        assert (await service.client.delete("/api/alerts/mutes/1")).status_code == 404
+        loud = await stored_alert(service, 903)
+        sent = (await ask(service, "GET", f"/{hook}/deliveries"))["items"]
+        assert [row["alert_id"] for row in sent] == [loud]
+        await ask(service, "DELETE", f"/{hook}", 204)
+
+
+async def test_e_mail_needs_one_address_and_a_mail_server(service: Service) -> None:
+    for url, word in (("not one", "e-mail address"), ("mailto:team@example.org", "BENCHYARD_SMTP_URL")):
+        answer = await service.client.post("/api/alerts/webhooks", json={"url": url, "format": "email"})
+        assert answer.status_code == 422
+        assert word in answer.text
+    assert (await service.client.post("/api/alerts/webhooks", json={"url": "mailto:a@b.org"})).status_code == 422
+
+
+async def stored_alert(service: Service, number: int) -> int:
+    def add(session: Session) -> int:
+        alert = Alert(
+            uid=f"msg_stored_{number}", model_id=1, kind="drift.worse", title="worse", data={}, at=service.clock.now()
+        )
+        queries.add(session, alert)
+        return alert.id or 0
+
+    return await service.services.db.write(add)

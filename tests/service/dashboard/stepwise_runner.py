@@ -33,6 +33,7 @@ def result(item: dict[str, Any], number: int, text: str = "") -> dict[str, Any]:
         "parity_outcome": "passed",
         "detail": f"test 2 of 2: not the expected answer {text}" if wrong else "all tests accepted",
         "prompt": f"Solve it. {text}",
+        "thinking": f"First, the sum of $n$. {text}",
         "prompt_version": "v1",
         "answer": f"Here it is:\n```python\n{CODE}```\n{text}",
         "code": CODE + text,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 
+from orchestrator.dashboard.assets import version
 from orchestrator.engines.fake.engine import FakeEngine
 from orchestrator.settings import Settings
 from tests.served import TOKEN, Service, http_runner, served
 from tests.service.dashboard.hostile_texts import EVERYTHING, assert_harmless
 from tests.service.dashboard.stepwise_runner import story_runner
+from tests.service.datasets.test_routes import added
 
 pytestmark = pytest.mark.anyio
 SAME = {"sec-fetch-site": "same-origin"}
@@ -22,6 +25,7 @@ PAGES = [
     "/runs",
     "/runs/new",
     "/runs/new/command",
+    "/runs/new/harness",
     "/compare",
     "/leaderboard",
     "/models",
@@ -199,6 +203,16 @@ async def test_a_schedule_is_saved_paused_run_and_removed(service: Service) -> N
         assert (await client.get(place)).status_code == 404
 
 
+async def test_the_form_of_a_schedule_starts_with_as_many_problems_as_there_are(service: Service) -> None:
+    definition = {"name": "sums", "records": [{"input": f"{n}+1", "target": n + 1} for n in range(3)], "judge": "number"}
+    assert (await service.client.post("/api/benchmarks", json={"definition": definition})).status_code == 202
+    await added(service, "sums")
+    async with browser(service) as client:
+        assert "/schedules/new?benchmark=sums&amp;sample_size=3" in (await client.get("/benchmarks/sums")).text
+        form = (await client.get("/schedules/new?benchmark=sums")).text
+    assert re.search(r'name="sample_size"[^>]* value="3"', form)
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -242,7 +256,10 @@ async def test_what_a_model_writes_stays_text(new_settings: Callable[..., Settin
         await asyncio.sleep(0.3)  # the engine's log tail comes a moment later
         first = f"/runs/{runs[0]}"
         pair = f"/compare?run={runs[0]}&run={runs[1]}"
-        for path in ["/", "/runs", first, f"{first}/items/2", pair, "/models", "/leaderboard", "/runs/new?model=evil"]:
+        shown = (await service.client.get(f"/api/container-runs/{runs[0]}/items")).json()["items"][2]
+        both = f"run={runs[0]}&run={runs[1]}&benchmark={shown['benchmark']}&problem={shown['problem_id']}"
+        pages = ["/", "/runs", first, f"{first}/items/2", pair, f"/compare/answers?{both}"]
+        for path in [*pages, "/models", "/leaderboard", "/runs/new?model=evil"]:
             page = await client.get(path)
             assert page.status_code == 200, path
             assert_harmless(page.text)
@@ -292,5 +309,61 @@ async def test_links_begin_with_the_path_of_the_public_address(new_settings: Cal
         page = (await client.get("/bench/runs")).text
         assert 'href="/bench/runs/new"' in page
         assert 'href="/' not in page.replace('href="/bench/', "")
-        assert 'src="/bench/static/app.js"' in page
+        assert f'src="/bench/static/{version()}/app.js"' in page
         await service.engine.end_all()
+
+
+async def test_reloading_the_answer_of_a_form_shows_its_page(service: Service) -> None:
+    async with browser(service) as client:
+        made = await client.post("/settings/tokens", data={"name": "reloaded", "scope": "read"})
+        assert made.status_code == 201
+        again = await client.get("/settings/tokens", headers={"accept": "text/html"})
+        assert (again.status_code, again.headers["location"]) == (303, "/settings")
+        missing = await client.get("/runs/nothing", headers={"accept": "text/html"})
+        assert missing.status_code == 404
+        assert "/api/" not in missing.text.split("<main", 1)[1]
+
+
+async def test_the_older_run_comes_first_unless_another_is_the_baseline(service: Service) -> None:
+    older = await service.new_run(sample_size=4)
+    service.clock.advance(1)
+    newer = await service.new_run(sample_size=4)
+    other = await service.new_run(model_id="demo-weak", sample_size=4)
+    for run_id in (older, newer, other):
+        await service.until(run_id, "completed")
+
+    def order(text: str) -> list[str]:
+        places = {run_id: text.find(f'<a href="/runs/{run_id}">') for run_id in (older, newer)}
+        return sorted(places, key=lambda run_id: places[run_id])
+
+    async with browser(service) as client:
+        assert order((await client.get(f"/compare?run={newer}&run={older}")).text) == [older, newer]
+        assert order((await client.get(f"/compare?baseline={newer}&run={older}")).text) == [newer, older]
+        two_models = (await client.get(f"/compare?run={older}&run={other}")).text
+        assert "4 shared problems: A passes" in two_models
+        assert 'class="tag broken"' not in two_models, "neither model is wrong because the other is right"
+        missing = await client.get(f"/compare/answers?run={older}&run={newer}&benchmark=sample&problem=none")
+        assert missing.status_code == 404
+        assert (await client.get(f"/compare/answers?run={older}&benchmark=sample&problem=none")).status_code == 422
+
+
+async def test_the_page_of_an_item_shows_its_thinking_and_runs_it_again(new_settings: Callable[..., Settings]) -> None:
+    engine = FakeEngine(behaviour=story_runner())
+    async with served(new_settings(), engine=engine) as service, browser(service) as client:
+        run_id = await service.new_run(sample_size=4)
+        await service.until(run_id, "completed")
+        page = (await client.get(f"/runs/{run_id}/items/2")).text
+        assert_harmless(page)
+        assert "First, the sum of $n$." in page
+        assert 'class="statement"' in page
+        assert 'data-go="prev"' in page
+        assert "This problem in other runs" in page
+        assert (await client.get(f"/runs/{run_id}/items/2/thinking")).text.startswith("First, the sum")
+        again = await client.post(f"/runs/{run_id}/items/2/again")
+        assert again.status_code == 303, again.text
+        new = await service.until(again.headers["location"].rpartition("/")[2], "completed")
+        assert (new["sample_size"], new["progress"]["total"]) == (1, 1)
+        both = (await client.get(f"/runs/{run_id}/items/2")).text
+        assert both.count('class="cell ') == 2
+        assert (await client.post(f"/runs/{run_id}/items/9/again")).status_code == 404
+        await engine.end_all()

@@ -45,7 +45,7 @@ def add_schedule(session: Session, now: datetime, slug: str = "m1", **changed: A
 
 
 def a_launcher(tmp_path: Path) -> Launcher:
-    return Launcher(Settings(data=tmp_path), Catalogue(tmp_path))
+    return Launcher(Settings(data=tmp_path), Catalogue(tmp_path), engine_name="fake")
 
 
 class ScheduleWorld:

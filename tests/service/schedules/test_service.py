@@ -36,7 +36,8 @@ async def service(world: ScheduleWorld, data_template: Path, tmp_path: Path) -> 
     await world.db.write(lambda s: s.add(a_model("m")))
     nothing: Callable[[], Any] = lambda: None  # noqa: E731
     runs = RunService(world.db, catalogue, settings, world.clock, capacity=nothing, wake=nothing)
-    return ScheduleService(world.db, catalogue, runs, world.clock, Launcher(settings, catalogue), wake=nothing)
+    launcher = Launcher(settings, catalogue, engine_name="fake")
+    return ScheduleService(world.db, catalogue, runs, world.clock, launcher, wake=nothing)
 
 
 async def test_what_is_due_is_settled_before_a_change(world: ScheduleWorld, service: ScheduleService) -> None:

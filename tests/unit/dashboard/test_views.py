@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from orchestrator.costs.precision import quote
+from orchestrator.dashboard.side_by_side import side_by_side
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.leaderboard.schemas import PlaceOut
-from orchestrator.leaderboard.views import ModelDetails, after_all_cut_offs, groups, timeline
-from orchestrator.runs.reports.queries import ScoredRun, Verdict
+from orchestrator.leaderboard.views.board import ModelDetails, after_all_cut_offs, groups, timeline
+from orchestrator.runs.reports.queries import ItemVerdict, ScoredRun
 from orchestrator.runs.views.compare import compare
+from orchestrator.runs.views.deltas import by_difficulty, why_unsuitable
 from orchestrator.runs.views.items import item_page
 from orchestrator.runs.views.run import Containers, run_page, stage_marks
 from orchestrator.runs.views.runs import explanation, run_line
@@ -23,9 +25,9 @@ from tests.manual_clock import START
 from tests.rows import a_run, an_attempt
 
 
-def line(problem: str, outcome: str, *, sample: int = 0, position: int = 0, **changed: Any) -> Verdict:
+def line(problem: str, outcome: str, *, sample: int = 0, position: int = 0, **changed: Any) -> ItemVerdict:
     values: dict[str, Any] = {"parity_outcome": None, "fragile": False, **changed}
-    return Verdict(position, "sample", problem, sample, outcome, **values)
+    return ItemVerdict(position, "sample", problem, sample, outcome, **values)
 
 
 def scored(model_id: int, passed: int, n: int, *, run_id: str = "r", comparable: bool = True) -> ScoredRun:
@@ -142,7 +144,7 @@ def test_paired_comparison() -> None:
     assert own.p_value == own.adjusted == pytest.approx(0.125)
     assert own.difference.estimate == pytest.approx(0.5)
     assert own.only_one == 1
-    assert "No clear difference" in own.sentence
+    assert own.headline("old", "new") == "10 shared problems: old passes 4, new 9; no clear difference (p = 0.125)."
 
 
 def test_several_runs_against_the_first() -> None:
@@ -262,3 +264,83 @@ def test_a_run_with_values_against_one_without_uses_what_each_item_counts() -> N
     against = compare([first, second]).against[0]
     assert against.difference.estimate == pytest.approx(-0.1)
     assert against.verdict == "worse"
+
+
+def test_differences_by_difficulty_are_of_shared_items_from_easy_to_hard() -> None:
+    first = [line("p1", "passed"), line("p2", "wrong_answer"), line("p3", "passed"), line("only", "passed")]
+    second = [line("p1", "passed"), line("p2", "passed"), line("p3", "wrong_answer")]
+    entries = {("sample", f"p{n}"): Entry(f"p{n}", difficulty=ease) for n, ease in ((1, "hard"), (2, "easy"), (3, "easy"))}
+    groups = by_difficulty(compare([first, second]).items, entries)
+    assert [(group.name, group.items, group.means, group.changes) for group in groups] == [
+        ("easy", 2, (0.5, 0.5), (0.0,)),
+        ("hard", 1, (1.0, 1.0), (0.0,)),
+    ]
+
+
+def test_two_texts_side_by_side() -> None:
+    lines, cut = side_by_side("a\nb\nc", "a\nx\nc\nd")
+    assert not cut
+    assert [(line.kind, line.first, line.second) for line in lines] == [
+        ("same", (1, "a"), (1, "a")),
+        ("changed", (2, "b"), (2, "x")),
+        ("same", (3, "c"), (3, "c")),
+        ("second", None, (4, "d")),
+    ]
+    assert side_by_side("a\n" * 500, "")[1]
+
+
+def sampled(pack_digest: str, prompt_version: str) -> dict[str, Any]:
+    return {"samples": {"sample": {"pack_digest": pack_digest, "prompt_version": prompt_version}}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"items_done": 0}, "no results yet"),
+        ({"benchmarks": ["other"]}, "another benchmark"),
+        ({"score": sampled("new", "v")}, "another version of the dataset"),
+        ({"score": sampled("d", "w")}, "other prompts"),
+        ({}, ""),
+    ],
+)
+def test_why_a_run_should_not_be_compared(changed: dict[str, Any], why: str) -> None:
+    score = sampled("d", "v")
+    first = a_run(items_done=3, score=score)
+    assert why_unsuitable(a_run(**{"items_done": 3, "score": score, **changed}), first) == why
+
+
+def test_tests_that_were_not_run_are_named_and_the_end_of_the_error_is_shown() -> None:
+    crash = "Traceback\n" + "  line\n" * 30 + "ValueError: no"
+    tests = [
+        events.TestResult(index=0, outcome=Outcome.PASSED),
+        events.TestResult(index=1, outcome=Outcome.RUNTIME_ERROR, stderr=crash, expected="a b\nc", got="a x\nc"),
+    ]
+    item = ItemResult(
+        benchmark="b",
+        problem_id="p",
+        outcome=Outcome.RUNTIME_ERROR,
+        tests=tests,
+        tests_total=6,
+        thinking="Hm.",
+        code="x = 1\n",
+    )
+    page = item_page(item, {})
+    assert page.not_run == "3 to 6"
+    assert page.failed[0].error[-1] == "ValueError: no"
+    assert [pair.kind for pair in page.failed[0].diff] == ["changed", "same"]
+    assert page.failed[0].diff[0].marked == (("a ", "b", ""), ("a ", "x", ""))
+    assert page.thinking.text == "Hm."
+    assert page.code is not None
+    assert ["".join(text for _, text in line) for line in page.code] == ["x = 1"]
+
+
+def test_a_run_that_its_budget_ended_is_not_shown_as_completed() -> None:
+    assert run_line(a_run(status="completed", reason="budget_exhausted", items_done=2), "m").at_budget
+    assert not run_line(a_run(status="completed", items_done=2), "m").at_budget
+    assert not run_line(a_run(status="failed", reason="budget_exhausted"), "m").at_budget
+
+
+def test_a_failed_run_has_no_stage_that_looks_successful() -> None:
+    failed = stage_marks(a_run(status="failed", completed_at=START), an_attempt("r"))
+    assert {mark.state for mark in failed} <= {"over", "stopped", "ahead"}
+    assert [mark.name for mark in failed if mark.state == "stopped"] == ["finished"]

@@ -71,6 +71,7 @@ RELEASES = [
 @pytest.mark.parametrize(("release", "files"), RELEASES, ids=[str(row[0]) for row in RELEASES])
 def test_releases_of_livecodebench(release: str | None, files: tuple[str, ...]) -> None:
     found = remote_files("livecodebench", release, "https://hub.example")
+    assert remote_files("livecodebench_self_repair", release, "https://hub.example") == found
     root = "https://hub.example/datasets/livecodebench/code_generation_lite/resolve/main"
     assert [file.url for file in found] == [f"{root}/{file}" for file in files]
 

@@ -71,3 +71,10 @@ def test_the_identity_of_a_sample() -> None:
     found = samples_of(parts, {"one": "v"})
     assert found["one"] == {"id": sample_id("d", ["a", "b"], "v"), "pack_digest": "d", "problems": 2, "prompt_version": "v"}
     assert found["two"]["prompt_version"] == ""
+
+
+def test_a_small_sample_of_many_models_does_not_displace_a_large_one_of_two() -> None:
+    large, small = frozenset(f"p{number}" for number in range(90)), frozenset(f"p{number}" for number in range(8))
+    candidates = [Candidate(model, f"s{model}", small) for model in range(3, 30)]
+    found = board_samples([*candidates, Candidate(1, "a", large), Candidate(2, "b", large)], large, "d")
+    assert [len(sample.problems) for sample in found] == [90, 8]

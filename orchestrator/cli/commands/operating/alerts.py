@@ -16,6 +16,7 @@ PATH = "/api/alerts/webhooks"
 COLUMNS: Columns = {
     "Id": "id",
     "Address": "url",
+    "Form": "format",
     "Model": lambda webhook: "all" if webhook["model_id"] is None else webhook["model_id"],
     "Failures of": lambda webhook: "every run" if webhook["every_failed_run"] else "scheduled runs",
     "Messages": lambda webhook: (
@@ -45,14 +46,26 @@ def list_webhooks(as_json: JsonFlag = False) -> None:
 def add_webhook(
     url: Annotated[str, typer.Argument(help="Where alerts are posted.")],
     model: Annotated[str | None, typer.Option(help="Only alerts of this model.")] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="FORMAT", help="Of messages: standard (signed, the default), slack, teams, discord, email."
+        ),
+    ] = None,
     every_failure: EveryFailure = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Add an address and print the secret that signs its messages: the only time it is shown."""
+    """Add an address. Prints the secret that signs its messages: the only time it is shown."""
     with command(as_json) as cmd:
-        webhook = cmd.client.post(PATH, given(url=url, every_failed_run=bool(every_failure), model_id=model))
+        body = given(url=url, every_failed_run=bool(every_failure), model_id=model, format=form)
+        webhook = cmd.client.post(PATH, body)
+        added = f"Webhook {webhook['id']} was added. Send a test message: benchyard webhooks test {webhook['id']}"
+        if webhook["format"] != "standard":
+            cmd.out.result(webhook, added)
+            return
         cmd.out.result(webhook, clean(webhook["secret"]))
-        cmd.out.note(f"Webhook {webhook['id']} was added. Its secret is shown only now.")
+        cmd.out.note("The secret is shown only now.")
+        cmd.out.note(added)
 
 
 @webhooks_app.command("change")

@@ -16,6 +16,7 @@ from orchestrator.runs import queries as run_queries
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from orchestrator.schedules.firing import rounds as firing_module
 from orchestrator.schedules.tables import Schedule
+from runner.contract.harness import HarnessTask, ResultsFormat, ResultsRule
 from tests.manual_clock import START
 from tests.service.schedules.simulated_schedules import PROBLEMS, ScheduleWorld, add_schedule, every_instant_once
 
@@ -245,3 +246,17 @@ async def test_who_does_not_lead_does_nothing(world: ScheduleWorld) -> None:
     _, firing = world.orchestrator()
     assert not await firing.round()
     assert await world.fires() == []
+
+
+async def test_a_harness_whose_image_is_no_longer_allowed_is_refused_and_told(world: ScheduleWorld) -> None:
+    rule = ResultsRule(format=ResultsFormat.JSON_LINES, paths=["results.jsonl"])
+    task = HarnessTask(name="mine", image="other:1", argv=["true"], results=rule)
+    model_id = await world.add(harness=task, sample_size=0, benchmarks=["mine"])
+    _, firing = await world.boot()
+    world.clock.advance(60)
+    await firing.round()
+    (fire,) = await world.fires(model_id)
+    assert (fire.outcome, fire.run_id) == ("refused", None)
+    assert "BENCHYARD_COMMAND_IMAGES" in fire.detail
+    assert [alert.kind for alert in await world.alerts()] == ["schedule.missed"]
+    assert await world.runs() == []

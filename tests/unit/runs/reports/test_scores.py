@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.datasets.packs.pack import Entry
-from orchestrator.runs.reports.scores import Verdict, flags_of, score_detail, score_of, scores_by_benchmark
+from orchestrator.runs.reports.scores import ScoredItem, flags_of, score_detail, score_of, scores_by_benchmark
 
 
-def verdict(problem: str, outcome: str, sample: int = 0, parity: str | None = None, score: float | None = None) -> Verdict:
+def verdict(
+    problem: str, outcome: str, sample: int = 0, parity: str | None = None, score: float | None = None
+) -> ScoredItem:
     return ("b", problem, sample, outcome, parity, score)
 
 
