@@ -22,6 +22,7 @@ from orchestrator.engines.engine import (
     EngineInfo,
     InstanceType,
     LaunchRequest,
+    NoRoom,
 )
 from runner.contract.run_spec import CONTRACT_VERSION, BootConfig
 
@@ -30,10 +31,12 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 HEARTBEAT_S = 10.0
+NO_ROOM_S = 2.0
 LOG_TAIL_BYTES = 64 * 1024
 LOG_TAILS_BYTES = 128 * 1024
 """For all log tails of one report: a byte may become six of JSON, and the service accepts 1 MiB."""
 STOP_GRACE_S = 4.0
+STOPPED = "It was stopped before it was started."
 MEMORY_SHARE = 0.9
 ALIVE = (ContainerState.WAITING, ContainerState.RUNNING, ContainerState.PAUSED)
 SMALLEST_PER_CPU = 16
@@ -63,6 +66,8 @@ class AgentLoop:
         self._launching: set[str] = set()
         self._fetching: dict[str, asyncio.Task[None]] = {}
         """Launches that may be waiting for a user's image; nothing else waits for them."""
+        self._no_room: set[str] = set()
+        """Orders that the engine had no room for. They are given again until it has."""
         self._untouched: set[str] = set()
         """Names launching at any time since the last report began: a container listing may be outdated for them."""
         self._alive: set[str] = set()
@@ -70,6 +75,8 @@ class AgentLoop:
         self.kept: set[str] = set()
         self._changed = asyncio.Event()
         self.leaving = asyncio.Event()
+        self._hold: str | None = None
+        """Why nothing is claimed at present."""
         self._dismissed = False
         """The service has deleted our row, so it no longer accepts reports."""
 
@@ -103,6 +110,11 @@ class AgentLoop:
 
     async def _claims(self, info: EngineInfo, tasks: asyncio.TaskGroup) -> None:
         while not self.leaving.is_set():
+            if not await self._may_launch():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(1):
+                        await self.leaving.wait()
+                continue
             fetching = [*self._fetching]  # before listing: a launch that ends in between is in one of the two
             names = await self._guarded(self._names())
             if names is None:
@@ -128,6 +140,18 @@ class AgentLoop:
             elif answer["action"] == "launch":
                 await self._launch(answer)
 
+    async def _may_launch(self) -> bool:
+        """Whether a launch could work, and runners would reach no more than they may."""
+        hold = None
+        try:
+            await self._engine.check()
+        except EngineError as error:
+            hold = str(error)
+        if hold != self._hold:
+            log.warning("no work is claimed" if hold else "work is claimed again", action="agent_hold", why=hold)
+        self._hold = hold
+        return hold is None
+
     def _introduction(self, info: EngineInfo, names: list[str]) -> dict[str, Any]:
         options = self._options
         return {
@@ -150,7 +174,7 @@ class AgentLoop:
         def ended(task: asyncio.Task[None]) -> None:
             del self._fetching[name]
             if task.cancelled():
-                self._refused[name] = "It was stopped before it was started."
+                self._refused[name] = STOPPED
                 self._changed.set()
 
         self._fetching[name] = tasks.create_task(self._launch(order))
@@ -174,7 +198,15 @@ class AgentLoop:
         self._untouched.add(request.name)
         try:
             await self._engine.launch(request)
+            self._no_room.discard(request.name)
+        except NoRoom as error:
+            if request.name not in self._no_room:
+                log.warning("no room yet", action="agent_no_room", container=request.name, error=str(error))
+            self._no_room.add(request.name)
+            self._changed.set()
+            await asyncio.sleep(NO_ROOM_S)
         except EngineError as error:
+            self._no_room.discard(request.name)
             log.warning("launch refused", action="agent_launch_refused", container=request.name, error=str(error))
             self._refused[request.name] = str(error)
             self._changed.set()
@@ -199,7 +231,8 @@ class AgentLoop:
         refused = dict(self._refused)
         names = {fact.name for fact in facts}
         reports += [{"name": name, "ended": True, "gone": True} for name in self._alive - names - self.kept]
-        reports += [{"name": name, "ended": False, "fetching": True} for name in self._fetching if name not in names]
+        waiting = {*self._fetching, *self._no_room} - names
+        reports += [{"name": name, "ended": False, "fetching": True} for name in waiting]
         reports += [
             {"name": name, "ended": True, "detail": why[:2000]} for name, why in refused.items() if name not in names
         ]
@@ -217,6 +250,10 @@ class AgentLoop:
         for name in answer["stop"]:
             if (fetching := self._fetching.get(name)) is not None:
                 fetching.cancel()
+            if name in self._no_room:
+                self._no_room.discard(name)
+                self._refused[name] = STOPPED
+                self._changed.set()
             await self._engine.stop(name, grace_s=self._options.stop_grace_s)
         for fact in facts:
             never_started = fact.state is ContainerState.CREATED and fact.name not in self._untouched

@@ -16,7 +16,7 @@ from orchestrator.agent.link import Link, LinkLost, LinkRefused
 from orchestrator.agent.listener import forwarding_app
 from orchestrator.agent.loop import AgentLoop, AgentOptions
 from orchestrator.engines.docker.cleanup import DockerCleanup
-from orchestrator.engines.engine import Engine, EngineError
+from orchestrator.engines.engine import Engine, EngineError, Unguarded
 from orchestrator.engines.factory import choose_engine
 from orchestrator.outbound.tls import tls_context
 from orchestrator.serving.runner_listener import RunnerListener
@@ -47,7 +47,7 @@ async def run_agent(settings: Settings, url: str, token: str, options: AgentOpti
             httpx.AsyncClient(base_url=url, headers=headers, timeout=REQUEST_S, verify=tls)
         )
         try:
-            await choice.engine.prepare()
+            await _prepare(choice.engine)
             await listener.ensure()
         except EngineError as error:
             return f"the engine of this machine does not answer: {error}"
@@ -62,10 +62,20 @@ async def run_agent(settings: Settings, url: str, token: str, options: AgentOpti
         _obey_signals(loop, work)
         trouble = await _to_the_end(loop, work)
         keeping.cancel()
-        if choice.engine.name == "docker" and await _is_empty(choice.engine):
+        if await _is_empty(choice.engine):
             await listener.close()
-            await asyncio.to_thread(_leave_nothing, settings.docker_host, instance, options.agent_id)
+            if choice.engine.name == "docker":
+                await asyncio.to_thread(_leave_nothing, settings.docker_host, instance, options.agent_id)
+            else:
+                with contextlib.suppress(EngineError):
+                    await choice.engine.teardown()
         return trouble
+
+
+async def _prepare(engine: Engine) -> None:
+    """What only holds launches is no reason to leave: the loop claims nothing until it has changed."""
+    with contextlib.suppress(Unguarded):
+        await engine.prepare()
 
 
 async def _keep_reachable(engine: Engine, listener: RunnerListener) -> None:
@@ -73,7 +83,7 @@ async def _keep_reachable(engine: Engine, listener: RunnerListener) -> None:
     while True:
         await asyncio.sleep(UPKEEP_S)
         try:
-            await engine.prepare()
+            await _prepare(engine)
             await listener.ensure()
         except EngineError as error:
             log.warning("runners cannot reach this agent", action="agent_network", error=str(error))

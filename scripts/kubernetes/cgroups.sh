@@ -48,7 +48,8 @@ remove_cgroup() { wait_until 20 removed_cgroup "$1"; }
 
 removed_cgroup() {
   local hierarchy group left=0
-  for hierarchy in $(hierarchies); do
+  # Where version 2 is mounted beside version 1, runc makes the groups of pods there too.
+  for hierarchy in $(hierarchies) $(awk '$3=="cgroup2"{print $2}' /proc/mounts); do
     group=$hierarchy/$(cgroup_of "$1")
     if [ -d "$group" ]; then find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true; fi
     [ ! -d "$group" ] || left=1

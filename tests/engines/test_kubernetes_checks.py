@@ -13,7 +13,7 @@ from orchestrator.engines.kubernetes.checks import RIGHTS, check_policy_object, 
 from orchestrator.engines.kubernetes.cluster_view import isolation_sentence
 from orchestrator.engines.kubernetes.config import KubeEngineConfig, PodSecurity
 from orchestrator.engines.kubernetes.errors import Conflict, NotThere, Refused, RightMissing, error_of
-from orchestrator.engines.kubernetes.policy_probe import Verdict, read_verdict, targets
+from orchestrator.engines.kubernetes.policy_probe import ProbeResult, read_verdict, targets
 
 CONFIG = KubeEngineConfig("lab", "o-1", runner_port=8001)
 NEEDED = [right for right in RIGHTS if right.needed]
@@ -121,12 +121,12 @@ def test_what_the_probe_tries() -> None:
 
 
 def test_isolation_is_told_plainly() -> None:
-    open_network = Verdict(enforced=False, reached=("the API server",), service_silent=False)
+    open_network = ProbeResult(enforced=False, reached=("the API server",), service_silent=False)
     text = isolation_sentence(replace(CONFIG, pod_security=PodSecurity.RESTRICTED), None, open_network)
     assert "shared-uid" in text
     assert "reached the API server" in text
     assert text.endswith(".")
-    closed = isolation_sentence(replace(CONFIG, runtime_class="gvisor"), (), Verdict(True, (), False))
+    closed = isolation_sentence(replace(CONFIG, runtime_class="gvisor"), (), ProbeResult(True, (), False))
     assert "runtime class gvisor" in closed
     assert "reach one port of the orchestrator and nothing else" in closed
     assert "has not been probed" in isolation_sentence(CONFIG, None, None)

@@ -131,6 +131,7 @@ def test_a_kit_that_fails_ends_the_pod() -> None:
         pytest.param(composed.GIVEN_UP, RUNNING, None, True, "does not answer", id="given-up"),
         pytest.param(composed.MACHINE_REMOVED, DEAD, None, True, "machine is gone", id="machine-removed"),
         pytest.param(composed.GATED, WAITING, None, False, "SchedulingGated", id="gated"),
+        pytest.param(composed.SENT_BACK_TO_ITS_QUEUE, RUNNING, None, True, "WorkloadEvicted). Preempted to", id="queue"),
         pytest.param(composed.NO_ROOM, WAITING, None, False, "2 Insufficient cpu", id="no-room"),
     ],
 )

@@ -209,6 +209,8 @@ def test_the_probe_is_selected_like_a_runner_and_not_listed_as_one() -> None:
     assert "benchyard.run" in probe["metadata"]["labels"], "or the policy would not apply to it"
     assert probe["metadata"]["labels"]["benchyard.probe"] == "policy"
     assert manifest.runner_selector(CONFIG) == "benchyard.instance=lab,benchyard.run,!benchyard.probe"
+    queued = probe_pod(replace(CONFIG, queue="lab-queue"), "image", "uid", "10.0.0.7")
+    assert queued["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "lab-queue", "or a strict Kueue would never admit it"
     runner = made()["spec"]
     for key in ("securityContext", "dnsPolicy", "automountServiceAccountToken", "hostNetwork", "restartPolicy"):
         assert probe["spec"][key] == runner[key]

@@ -15,6 +15,7 @@ from orchestrator.engines.engine import (
     ContainerFacts,
     ContainerState,
     EngineError,
+    EngineUnreachable,
     InstanceType,
     Placement,
     Unguarded,
@@ -148,6 +149,60 @@ async def test_a_secret_that_an_operator_deleted_is_made_again_by_the_next_launc
     await scene.until(asked.name, ContainerState.RUNNING)
 
 
+async def test_a_pod_whose_secret_never_came_is_found(scene: KubernetesScene) -> None:
+    """The process died between the two. Its successor may not read secrets, and learns it all the same."""
+    later = scene.open(lambda: datetime.now(UTC) + timedelta(seconds=4))
+    for request in ("POST .*/secrets", "DELETE .*/pods/.*"):
+        scene.cluster.faults.add(Fault(Harm.REQUEST_LOST, request))
+    asked = scene.asked()
+    with pytest.raises(EngineUnreachable):
+        await scene.engine.launch(asked)
+    scene.cluster.faults.clear()
+    whole = await scene.running()
+    scene.cluster.access.denied |= {("get", "secrets"), ("list", "secrets"), ("watch", "secrets")}
+    assert [facts.boot_line_lost for facts in await scene.engine.list()] == [False, False], "too early to say"
+    lost = {facts.name: facts for facts in await later.list()}
+    assert (lost[asked.name].state, lost[asked.name].boot_line_lost) == (ContainerState.WAITING, True)
+    assert "secret with its boot line does not exist" in str(lost[asked.name].detail)
+    assert not lost[whole.name].boot_line_lost
+    assert len(scene.cluster.store.all(SECRETS)) == 1, "asking has created nothing"
+    await later.kill(asked.name)
+    await until_gone(scene, asked.name)
+    await later.launch(asked)
+    await scene.until(asked.name, ContainerState.RUNNING)
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["launched here", "launched by another process"])
+async def test_a_secret_that_was_deleted_before_the_start_is_missed(scene: KubernetesScene, ours: bool) -> None:
+    for kubelet in scene.cluster.kubelets.values():
+        kubelet.start_held = True
+    ahead = timedelta(0)
+    engine = scene.open(lambda: datetime.now(UTC) + ahead)
+    asked = scene.asked()
+    await (engine if ours else scene.engine).launch(asked)
+    await when(scene, asked.name, lambda facts: facts.machine)
+    ahead = timedelta(seconds=5)
+    assert [facts.boot_line_lost for facts in await engine.list()] == [False]
+    (secret,) = scene.cluster.store.all(SECRETS)
+    scene.cluster.store.delete(SECRETS, secret["metadata"]["namespace"], secret["metadata"]["name"])
+    assert [facts.boot_line_lost for facts in await engine.list()] == [False], "it was there a moment ago"
+    ahead = timedelta(seconds=30)
+    assert [facts.boot_line_lost for facts in await engine.list()] == [True]
+
+
+async def test_an_api_server_that_does_not_say_whether_a_secret_exists(scene: KubernetesScene) -> None:
+    for kubelet in scene.cluster.kubelets.values():
+        kubelet.start_held = True
+    later = scene.open(lambda: datetime.now(UTC) + timedelta(seconds=30))
+    asked = scene.asked()
+    await scene.engine.launch(asked)
+    for harm in (Harm.REQUEST_LOST, Harm.ANSWER_LOST, Harm.HALF_ANSWER, Harm.NONSENSE):
+        scene.cluster.faults.add(Fault(harm, "POST .*/secrets"))
+        assert [facts.boot_line_lost for facts in await later.list()] == [False], "nothing is concluded"
+        scene.cluster.faults.clear()
+    assert [facts.boot_line_lost for facts in await later.list()] == [False]
+
+
 # -- machines that are silent
 
 
@@ -180,7 +235,7 @@ async def test_a_machine_that_is_silent_without_the_clusters_knowledge(scene: Ku
     asked = await scene.running()
     node = (await facts_of(scene, asked.name)).machine or ""
     scene.cluster.cut_off(node)
-    hurried = scene.open(call_limit_s=1.0, socket_limit_s=0.9)
+    hurried = scene.open(call_limit_s=5.0, socket_limit_s=4.5)
     await hurried.kill(asked.name)
     with pytest.raises(EngineError, match="was told to end and has not; it was not removed"):
         await hurried.remove(asked.name)
@@ -305,7 +360,7 @@ async def test_a_failed_pod_may_still_run(scene: KubernetesScene) -> None:
     asked = await scene.running("ignore_term")
     pod = scene.cluster.pod(asked.name)
     assert pod is not None
-    hurried = scene.open(call_limit_s=1.0, socket_limit_s=0.9)
+    hurried = scene.open(call_limit_s=5.0, socket_limit_s=4.5)
     await hurried.kill(asked.name)
     await asyncio.to_thread(wait_for, lambda: (scene.cluster.pod(asked.name) or {})["status"]["phase"] == "Failed", "Failed")
     assert (await facts_of(scene, asked.name)).state is ContainerState.RUNNING
@@ -436,6 +491,14 @@ async def test_launches_wait_until_a_probe_has_shown_that_the_policy_holds(scene
         with pytest.raises(Unguarded, match="reached the API server: the cluster does not enforce the network policy"):
             await engine.prepare()
     await asyncio.to_thread(wait_for, lambda: not cluster.pods(), "the probe is removed")
+
+
+async def test_a_service_that_stops_before_its_probe_has_ended_takes_it_along(scene: KubernetesScene) -> None:
+    engine = scene.open(probe_image=IMAGE)
+    await engine.prepare()
+    assert len(scene.cluster.pods()) == 1
+    await engine.close()
+    await asyncio.to_thread(wait_for, lambda: not scene.cluster.pods(), "the probe is removed")
 
 
 async def test_the_probe_of_an_orchestrator_that_died_is_removed_by_another(scene: KubernetesScene) -> None:

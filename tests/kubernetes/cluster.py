@@ -55,11 +55,14 @@ class Cluster:
     def apply(self, *objects: dict[str, Any]) -> None:
         self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
 
+    def nodes(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
+        return found
+
     def ready_nodes(self) -> set[str]:
-        nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
         return {
             node["metadata"]["name"]
-            for node in nodes
+            for node in self.nodes()
             for condition in node["status"]["conditions"]
             if condition["type"] == "Ready" and condition["status"] == "True"
         }

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.faults.invariants import all_hold, log_replays, nothing_lost
 from tests.faults.service import wait_for
+from tests.kubernetes.api_proxy import ApiProxy
+from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.conftest import StartOnCluster
 from tests.kubernetes.service import EVERY_S, ClusterService
 from tests.postgres_from_wheel import PostgresFromWheel
@@ -75,20 +80,6 @@ def waiting_words(service: ClusterService, run_id: str) -> str:
     return str(service.run(run_id).get("waiting_for") or "")
 
 
-def test_a_command_in_a_users_image(start_on_cluster: StartOnCluster) -> None:
-    service = start_on_cluster(command_images="benchyard-*:*", command_pull="false")
-    task = {"image": service.cluster.image, "command": "echo $((6 * 7))", "repeats": 2}
-    body = {"kind": "command", "command": task, "instance_type": "standard-1"}
-    answer = service.client.post("/api/container-runs", json=body)
-    assert answer.status_code == 202, answer.text
-    run_id = answer.json()["run_id"]
-    service.wait_status(run_id, "completed")
-    repeats = service.client.get(f"/api/commands/{run_id}").json()["repeats"]
-    assert [repeat["outcome"] for repeat in repeats] == ["passed", "passed"]
-    assert service.client.get(f"/api/container-runs/{run_id}/items/0").json()["repeat"]["output"] == "42\n"
-    service.nothing_left()
-
-
 def test_warm_runners(start_on_cluster: StartOnCluster) -> None:
     service = start_on_cluster(warm='{"standard-1": 1}', demo_latency_s=0.05)
     wait_for(lambda: ready(service), 180, "one stands ready")
@@ -112,8 +103,55 @@ def ready(service: ClusterService) -> int:
     return int(service.client.get("/api/fleet").json()["pools"][0]["ready"])
 
 
+def test_a_batch_over_types_that_choose_their_nodes(start_on_cluster: StartOnCluster, cluster: Cluster) -> None:
+    """Each type's runs are on its node, and each run has its archive and its usage."""
+    nodes = {node["metadata"]["name"]: node["metadata"]["labels"]["kubernetes.io/hostname"] for node in cluster.nodes()}
+    types = {
+        f"on-{node}": {"vcpu": 0.25, "memory_mib": 512, "disk_gb": 1, "node_selector": {"kubernetes.io/hostname": host}}
+        for node, host in nodes.items()
+    }
+    first = next(iter(types))
+    service = start_on_cluster(instance_types=json.dumps(types), default_instance_type=first, demo_latency_s=1.0)
+    asked = {"models": ["demo-strong"], "benchmarks": ["sample"], "instance_types": list(types), "sample_size": 4}
+    answer = service.client.post("/api/batches", json={**asked, "runs_per_instance_type": 2, "concurrency": 1})
+    assert answer.status_code == 202, answer.text
+    batch_id, seen = answer.json()["batch_id"], set[tuple[str, str]]()
+
+    def over() -> bool:
+        fleet = service.client.get("/api/fleet").json()
+        assert {machine["name"] for machine in fleet["machines"]} == set(nodes)
+        seen.update((one["instance_type"], one["machine"]) for one in fleet["containers"] if one["machine"])
+        return bool(batch()["state"] == "completed")
+
+    def batch() -> dict[str, Any]:
+        found: dict[str, Any] = service.client.get(f"/api/batches/{batch_id}").json()
+        return found
+
+    def members() -> list[dict[str, Any]]:
+        return [member for group in batch()["instance_types"] for member in group["members"]]
+
+    wait_for(over, 300, lambda: f"all have ended: {members()}", every_s=EVERY_S)
+    assert seen == {(f"on-{node}", node) for node in nodes}
+    wait_for(lambda: all((one["archive"] or {}).get("state") == "stored" for one in members()), 180, "archives", EVERY_S)
+    for member in members():
+        run = service.run(member["run_id"])
+        nothing_lost(service, run)
+        assert (run["attempt"], bool(run["attempts"][0]["usage"])) == (1, True)
+        assert run["machine"]["vcpu_s"] > 0
+    service.nothing_left()
+
+
+def test_a_run_that_exceeds_its_deadline_is_ended(start_on_cluster: StartOnCluster) -> None:
+    service = start_on_cluster(demo_latency_s=10.0)
+    run_id = service.submit(sample_size=30, concurrency=1, deadline_s=30)
+    assert service.wait_status(run_id, "failed")["reason"] == "deadline"
+    service.nothing_left()
+    (attempt,) = service.run(run_id)["attempts"]
+    assert attempt["exit_code"] in (0, 137, 143), attempt
+
+
 def test_killed_while_a_run_starts(start_on_cluster: StartOnCluster) -> None:
-    """Between the row, the pod and its secret. A pod without a secret is replaced after the start deadline."""
+    """Between the row, the pod and its secret."""
     service = start_on_cluster(demo_latency_s=0.05, start_timeout_s=90)
     for wait_s in (0.0, 0.1, 0.3):
         run_id = service.submit(sample_size=3)
@@ -123,6 +161,31 @@ def test_killed_while_a_run_starts(start_on_cluster: StartOnCluster) -> None:
         run = service.wait_status(run_id, "completed")
         all_hold(service, run)
     service.nothing_left()
+
+
+def test_killed_between_the_pod_and_its_secret(start_on_cluster: StartOnCluster, cluster: Cluster, tmp_path: Path) -> None:
+    """Nobody has the token any more, so the pod can never start. Its successor launches again, and no attempt is lost."""
+    submitted, services = threading.Event(), list[ClusterService]()
+
+    def kill() -> None:
+        submitted.wait()
+        services[0].kill()
+
+    with ApiProxy(cluster, r"POST \S+/secrets HTTP", kill) as proxy:
+        kubeconfig = proxy.kubeconfig(tmp_path)
+        service = start_on_cluster(kube_config=kubeconfig, demo_latency_s=0.05, start_timeout_s=86_000)
+        services.append(service)
+        run_id = service.submit(sample_size=3)
+        submitted.set()
+        wait_for(proxy.struck.is_set, 180, "it was killed")
+        (pod,) = service.pods(run_id)
+        assert service.secrets() == []
+        service.start()
+        run = service.wait_status(run_id, "completed")
+        assert run["attempt"] == 1, "the interrupted launch does not count"
+        assert run["attempts"][0]["container_id"] != pod["metadata"]["uid"]
+        all_hold(service, run)
+        service.nothing_left()
 
 
 @pytest.fixture

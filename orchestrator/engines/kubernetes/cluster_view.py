@@ -10,7 +10,7 @@ from orchestrator.engines.kubernetes.api import KubeApi
 from orchestrator.engines.kubernetes.cluster import Room, read_nodes, read_quotas, room_of
 from orchestrator.engines.kubernetes.config import KubeEngineConfig, PodSecurity
 from orchestrator.engines.kubernetes.errors import RightMissing
-from orchestrator.engines.kubernetes.policy_probe import Verdict
+from orchestrator.engines.kubernetes.policy_probe import ProbeResult
 
 LOOK_S = 30.0
 """Nodes of a large cluster are megabytes: they are listed this rarely."""
@@ -28,7 +28,7 @@ class ClusterView:
         self._quota = Room(None, None, "")
         self._machines: tuple[Machine, ...] | None = None
 
-    def info(self, name: str, verdict: Verdict | None) -> EngineInfo:
+    def info(self, name: str, verdict: ProbeResult | None) -> EngineInfo:
         self._look()
         cpus, memory = self.cpus(), self._memory()
         return EngineInfo(
@@ -88,7 +88,7 @@ class ClusterView:
             return None
 
 
-def isolation_sentence(config: KubeEngineConfig, machines: tuple[Machine, ...] | None, verdict: Verdict | None) -> str:
+def isolation_sentence(config: KubeEngineConfig, machines: tuple[Machine, ...] | None, verdict: ProbeResult | None) -> str:
     where = f"Pods on {len(machines)} machines" if machines else "Pods of a cluster"
     runtime = f" with the runtime class {config.runtime_class}" if config.runtime_class else ""
     own_users = " in user namespaces of their own" if config.user_namespaces else ""

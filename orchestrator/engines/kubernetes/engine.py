@@ -5,18 +5,20 @@ its boot line is in a secret that belongs to it. `manifest` decides what is aske
 answers, and calls of the API (`api`) run in a bounded number of threads, each with a time limit.
 
 A pod is stopped by moving its deadline: the kubelet ends it and keeps exit code and log, which a deletion would take away.
-If this process dies between pod and secret, the pod waits for a secret that never comes: the token was only in memory, and
-the reconciler ends the pod at its start deadline.
+If this process dies between pod and secret, the pod waits for a secret that never comes, since the token was only in
+memory: `list` finds such pods (`boot_lines`), and the reconciler starts their runs again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextlib
 import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -36,6 +38,7 @@ from orchestrator.engines.engine import (
     Unguarded,
 )
 from orchestrator.engines.kubernetes.api import KubeApi
+from orchestrator.engines.kubernetes.boot_lines import LOST, BootLines
 from orchestrator.engines.kubernetes.checks import check_rights, missing_rights
 from orchestrator.engines.kubernetes.cluster_view import ClusterView
 from orchestrator.engines.kubernetes.config import KubeEngineConfig
@@ -64,6 +67,7 @@ LOG_LIMIT_S = 5.0
 """A machine that does not answer must not hold up everybody else; the API server itself would wait for it much longer."""
 LOG_BYTES = 1 << 20
 CREATE_TRIES = 3
+CLOSE_LIMIT_S = 3.0
 
 
 def _now() -> datetime:
@@ -95,6 +99,7 @@ class KubernetesEngine:
         self._owner_uid: str | None = None
         self._has_rights = False
         self._cluster = ClusterView(self._api, config)
+        self._boot_lines = BootLines(self._api)
         self.strangers: tuple[str, ...] = ()
         """Pods with our instance's name that belong to another installation, as of the last `list`."""
 
@@ -128,13 +133,7 @@ class KubernetesEngine:
         return await self._call(lambda deadline: self._launch(request, deadline))
 
     async def list(self) -> list[ContainerFacts]:
-        answer = await self._call(lambda _: self._api.pods(runner_selector(self.config)))
-        now, strangers, facts = self._now(), [], []
-        for listed in answer.get("items") or []:
-            if is_ours(labels_in(listed), self.config.instance, self.config.owner):
-                facts.append(read_pod(listed, now))
-            else:
-                strangers.append(str(listed["metadata"]["name"]))
+        facts, strangers = await self._call(self._list)
         if strangers and not self.strangers:
             log.warning(
                 "pods of another installation with the name of this instance are left alone",
@@ -186,6 +185,9 @@ class KubernetesEngine:
         )
 
     async def close(self) -> None:
+        if self.probe.unread is not None:
+            with contextlib.suppress(EngineError, TimeoutError):
+                await self._threads.call(lambda _: self.probe.withdraw(), limit_s=CLOSE_LIMIT_S)
         self._threads.close()
         self._api.close()
 
@@ -277,6 +279,20 @@ class KubernetesEngine:
                 "set BENCHYARD_KUBE_RUNNER_ADDRESS to a service or an address that pods can reach."
             ) from error
 
+    def _list(self, deadline: Deadline) -> tuple[builtins.list[ContainerFacts], builtins.list[str]]:
+        """Our pods, and the names of those that belong to another installation."""
+        items = self._api.pods(runner_selector(self.config)).get("items") or []
+        now = self._now()
+        ours = [
+            (listed, read_pod(listed, now))
+            for listed in items
+            if is_ours(labels_in(listed), self.config.instance, self.config.owner)
+        ]
+        lost = self._boot_lines.lost(ours, now, deadline)
+        facts = [replace(one, boot_line_lost=True, detail=LOST) if one.name in lost else one for _, one in ours]
+        names = {one.name for one in facts}
+        return facts, [name for listed in items if (name := str(listed["metadata"]["name"])) not in names]
+
     def _launch(self, request: LaunchRequest, deadline: Deadline) -> ContainerFacts:
         check_fits(request.instance_type, self._cluster.cpus())
         owner_uid, address = self._owner_uid or self._find_owner(), self._address()
@@ -288,6 +304,7 @@ class KubernetesEngine:
         try:
             deadline.check()
             self._api.create_secret(secret(request, self.config, name, facts.container_id))
+            self._boot_lines.written(facts.container_id, self._now())
         except (EngineError, GivenUp):
             with contextlib.suppress(EngineError):
                 self._api.delete_pod(request.name, facts.container_id, 0)

@@ -190,6 +190,9 @@ def _disruption(pod: Pod, now: datetime) -> str | None:
     if target.get("status") == "True":
         kind = DISRUPTIONS.get(str(target.get("reason")), f"disrupted by the cluster ({target.get('reason')})")
         return f"The pod{where} was {kind}. {target.get('message') or ''}".strip()
+    stopped = _condition(status, "TerminationTarget")  # as Kueue marks a pod before it deletes it
+    if stopped.get("status") == "True":
+        return f"The pod{where} was stopped by its queue ({stopped.get('reason')}). {stopped.get('message') or ''}".strip()
     if status.get("reason") in EVICTIONS:
         return f"The pod{where} was evicted. {_pod_words(status)}"
     return None

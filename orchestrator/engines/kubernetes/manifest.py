@@ -45,7 +45,7 @@ def pod(
     request: LaunchRequest, config: KubeEngineConfig, *, owner_uid: str, address: str | None, secret: str
 ) -> dict[str, Any]:
     """The pod of one attempt. `address` is where the orchestrator is; `secret` will hold its boot line."""
-    labels = labels_of(request, config.instance, config.owner) | ({QUEUE: config.queue} if config.queue else {})
+    labels = labels_of(request, config.instance, config.owner) | queue_label(config)
     guest = request.guest is not None
     spec: dict[str, Any] = {
         **pod_walls(config),
@@ -72,6 +72,10 @@ def pod(
         },
         "spec": spec,
     }
+
+
+def queue_label(config: KubeEngineConfig) -> dict[str, str]:
+    return {QUEUE: config.queue} if config.queue else {}
 
 
 def pod_walls(config: KubeEngineConfig) -> dict[str, Any]:

@@ -20,7 +20,14 @@ from orchestrator.engines.kubernetes.api import KubeApi
 from orchestrator.engines.kubernetes.config import KubeEngineConfig
 from orchestrator.engines.kubernetes.errors import Conflict
 from orchestrator.engines.kubernetes.facts import labels_in, read_pod
-from orchestrator.engines.kubernetes.manifest import LABEL_PROBE, RUNNER, container_walls, owner_reference, pod_walls
+from orchestrator.engines.kubernetes.manifest import (
+    LABEL_PROBE,
+    RUNNER,
+    container_walls,
+    owner_reference,
+    pod_walls,
+    queue_label,
+)
 from orchestrator.engines.launch_rules import is_ours, owner_labels
 
 log = structlog.get_logger()
@@ -58,7 +65,7 @@ print(json.dumps({"reached": found}))
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ProbeResult:
     """What the probe found."""
 
     enforced: bool
@@ -99,12 +106,18 @@ def probe_pod(config: KubeEngineConfig, image: str, owner_uid: str, address: str
     """A pod that the network policy of the runners selects, with the walls of a runner."""
     amounts = {"cpu": "100m", "memory": str(96 << 20), "ephemeral-storage": str(64 << 20)}
     asked = {"targets": targets(config, address), "forbidden": [API_SERVER, *config.probe_targets]}
+    labels = {
+        **owner_labels(config.instance, config.owner),
+        LABEL_RUN: "probe",
+        LABEL_PROBE: "policy",
+        **queue_label(config),
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": config.probe_name,
-            "labels": {**owner_labels(config.instance, config.owner), LABEL_RUN: "probe", LABEL_PROBE: "policy"},
+            "labels": labels,
             "ownerReferences": [owner_reference(config, owner_uid)],
         },
         "spec": {
@@ -131,7 +144,7 @@ def probe_pod(config: KubeEngineConfig, image: str, owner_uid: str, address: str
     }
 
 
-def read_verdict(text: bytes, forbidden: tuple[str, ...]) -> Verdict | None:
+def read_verdict(text: bytes, forbidden: tuple[str, ...]) -> ProbeResult | None:
     """From the probe's output; None if it says nothing."""
     for line in reversed(text.decode("utf-8", "replace").splitlines()):
         try:
@@ -139,7 +152,7 @@ def read_verdict(text: bytes, forbidden: tuple[str, ...]) -> Verdict | None:
         except (ValueError, KeyError, TypeError):
             continue
         reached = tuple(name for name in (API_SERVER, *forbidden) if found.get(name) == "connected")
-        return Verdict(
+        return ProbeResult(
             enforced=not reached,
             reached=reached,
             service_silent=found.get(SERVICE) == "silent",
@@ -155,7 +168,9 @@ class PolicyProbe:
         self._api, self._config, self._now = api, config, now
         self._asked_at: datetime | None = None
         self._looked_at: datetime | None = None
-        self.verdict: Verdict | None = None
+        self.unread: str | None = None
+        """The uid of the probe that we created and have not read yet."""
+        self.verdict: ProbeResult | None = None
         self.progress = "The probe of the network policy has not been started yet."
 
     def step(self, owner_uid: str, address: str | None) -> None:
@@ -177,6 +192,12 @@ class PolicyProbe:
         except EngineError as error:
             self.progress = f"The network policy cannot be probed: {error}"
 
+    def withdraw(self) -> None:
+        """Remove our probe if it is still there: nobody will read it."""
+        uid, self.unread = self.unread, None
+        if uid is not None:
+            self._api.delete_pod(self._config.probe_name, uid, 0)
+
     def trouble(self) -> str | None:
         """Why nothing may be launched yet, or None."""
         if self.verdict is None:
@@ -188,9 +209,10 @@ class PolicyProbe:
         pod = self._api.pod(name)
         if pod is None:
             try:
-                self._api.create_pod(probe_pod(self._config, image, owner_uid, address))
+                made = self._api.create_pod(probe_pod(self._config, image, owner_uid, address))
             except Conflict:
                 return  # another orchestrator of this installation was faster
+            self.unread = str(made["metadata"]["uid"])
             self.progress = "The network policy is being probed."
             return
         if not is_ours(labels_in(pod), self._config.instance, self._config.owner):
@@ -203,6 +225,7 @@ class PolicyProbe:
             self.progress = f"The network policy is being probed. {facts.detail or ''}".strip()
         if facts.state in ENDED or now > facts.created_at + PATIENCE:
             self._api.delete_pod(name, facts.container_id, 0)
+            self.unread = None
 
     def _remove_leftover(self, now: datetime) -> None:
         """Remove the probe of another orchestrator of this installation that died before it read the outcome."""

@@ -22,6 +22,7 @@ from tests.engines.fake_kubernetes.api_server.requests import Api
 from tests.engines.fake_kubernetes.api_server.server import Server
 from tests.engines.fake_kubernetes.controllers import node_life
 from tests.engines.fake_kubernetes.controllers.collector import Collector
+from tests.engines.fake_kubernetes.controllers.queue import Queue
 from tests.engines.fake_kubernetes.controllers.scheduler import Scheduler
 from tests.engines.fake_kubernetes.flavour import V1_35, Flavour
 from tests.engines.fake_kubernetes.nodes.images import Images
@@ -54,7 +55,8 @@ class FakeCluster:
         self.scheduler = Scheduler(self.store, flavour)
         self.collector = Collector(self.store, flavour)
         self.kubelets: dict[str, Kubelet] = {}
-        self.api = Api(self.store, self.access, self.kubelets, flavour)
+        self.queue = Queue(self.store, flavour)
+        self.api = Api(self.store, self.access, self.kubelets, self.queue, flavour)
         self.server = Server(self.api, self.faults)
         self._folder = tempfile.TemporaryDirectory(prefix="fake-kubernetes-")
         self._stopping = False
@@ -173,6 +175,16 @@ current-context: fake
 
     def uncordon(self, node: str) -> None:
         node_life.cordon(self.store, node, False)
+
+    def admit(self, name: str) -> None:
+        """The queue lets a pod go to the scheduler."""
+        with self.store.changed:
+            self.queue.admit(self.store.need(PODS, NAMESPACE, name))
+
+    def send_back(self, name: str, message: str) -> None:
+        """The queue takes a pod's room for something more urgent."""
+        with self.store.changed:
+            self.queue.send_back(self.store.need(PODS, NAMESPACE, name), message)
 
     # -- accidents
 

@@ -171,6 +171,38 @@ async def test_a_container_that_somebody_removes_is_told_as_gone(service: Servic
         assert [each["reason"] for each in run["attempts"]] == ["container_gone"]
 
 
+async def test_nothing_is_claimed_while_runners_would_reach_too_much(service: Service) -> None:
+    """As on a cluster whose network policy has not been probed yet: the agent waits for it, and is not known before."""
+    engine = FakeEngine("agent", behaviour=http_runner, cpus=1)
+    engine.faults.unguarded = "The network policy is being probed."
+    async with agent(service, engine) as (loop, work):
+        run_id = await service.new_run(provider="elsewhere")
+        await until(lambda: loop._hold, "it has looked")
+        assert (await service.client.get("/api/agents")).json()["items"] == []
+        assert not work.done()
+        engine.faults.unguarded = None
+        run = await service.until(run_id, "completed", timeout_s=PATIENCE_S)
+        assert (run["attempt"], len(run["attempts"])) == (1, 1)
+
+
+async def test_an_order_that_finds_no_room_waits_and_costs_no_attempt(service: Service, monkeypatch: Any) -> None:
+    monkeypatch.setattr("orchestrator.agent.loop.NO_ROOM_S", 0.05)
+    engine = FakeEngine("agent", behaviour=http_runner, cpus=1)
+    engine.faults.no_room = "exceeded quota: runners"
+    async with agent(service, engine) as (loop, _):
+        first = await service.new_run(provider="elsewhere")
+        await until(lambda: loop._no_room, "it was tried")
+        (name,) = loop._no_room
+        cancelled = await service.client.post(f"/api/container-runs/{first}/cancel")
+        assert cancelled.status_code == 202
+        await service.until(first, "cancelled", timeout_s=PATIENCE_S)
+        second = await service.new_run(provider="elsewhere")
+        await until(lambda: loop._no_room - {name}, "the next one was tried")
+        engine.faults.no_room = None
+        run = await service.until(second, "completed", timeout_s=PATIENCE_S)
+        assert (run["attempt"], len(run["attempts"])) == (1, 1)
+
+
 class SlowRegistry(FakeEngine):
     """A user's image takes for ever to fetch."""
 

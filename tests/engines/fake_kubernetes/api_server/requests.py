@@ -17,6 +17,7 @@ from tests.engines.fake_kubernetes.api_server.pod_rules import check_meta, check
 from tests.engines.fake_kubernetes.api_server.quota import check_quota
 from tests.engines.fake_kubernetes.api_server.selectors import selects
 from tests.engines.fake_kubernetes.api_server.watches import Watch, Watches
+from tests.engines.fake_kubernetes.controllers.queue import Queue
 from tests.engines.fake_kubernetes.flavour import Flavour
 from tests.engines.fake_kubernetes.nodes.kubelet import Kubelet
 from tests.engines.fake_kubernetes.objects import answers
@@ -68,7 +69,7 @@ def _bare(item: Json) -> Json:
 
 
 class Api:
-    def __init__(self, store: Store, access: Access, kubelets: dict[str, Kubelet], flavour: Flavour) -> None:
+    def __init__(self, store: Store, access: Access, kubelets: dict[str, Kubelet], queue: Queue, flavour: Flavour) -> None:
         self.watches = Watches(store)
         self.metrics = False
         """Whether the cluster has a metrics server."""
@@ -77,6 +78,7 @@ class Api:
         self._store = store
         self._access = access
         self._kubelets = kubelets
+        self._queue = queue
         self._flavour = flavour
 
     def answer(self, request: Request) -> Answer:
@@ -196,6 +198,7 @@ class Api:
             )
         if resource is PODS:
             check_pod(item)
+            self._queue.hold(item)
             fill_pod(item, self._priority(item), self._flavour)
             check_quota(self._store, item)
 

@@ -42,7 +42,8 @@ class World:
         """The run once it fits. Time stands still, or passes between two looks while nobody is expected to report."""
         async with asyncio.timeout(PATIENCE_S):
             while not condition(run := await self.service.run(run_id)):
-                self.clock.advance(passes_s)
+                if passes_s:
+                    await self.service.pass_time(passes_s)
                 await asyncio.sleep(0.03)
         return run
 
@@ -78,15 +79,19 @@ Open = Callable[..., Any]
 @pytest.fixture
 def open_world(new_settings: Callable[..., Settings], clock: ManualClock, tmp_path: Path) -> Open:
     @asynccontextmanager
-    async def opened(*arguments: str, cluster: FakeCluster | None = None, **rooms: Any) -> AsyncIterator[World]:
+    async def opened(
+        *arguments: str, cluster: FakeCluster | None = None, queue: str | None = None, **rooms: Any
+    ) -> AsyncIterator[World]:
         if cluster is None:
             with FakeCluster(second_s=0.05, now=clock.now, **rooms) as made:
-                async with opened(*arguments, cluster=made) as world:
+                made.queue.installed = queue is not None
+                async with opened(*arguments, cluster=made, queue=queue) as world:
                     yield world
             return
         settings = new_settings()
         cluster.images.present.add(settings.runner_image)
-        config = config_for(cluster, tmp_path, command=(sys.executable, "-I", "-c", PROGRAM, *arguments))
+        command = (sys.executable, "-I", "-c", PROGRAM, *arguments)
+        config = config_for(cluster, tmp_path, command=command, queue=queue)
         engine = KubernetesEngine(config, clock.now)
         async with served(settings, engine=engine, clock=clock) as service:  # type: ignore[arg-type]
             yield World(service, cluster, clock)
@@ -137,6 +142,28 @@ async def test_a_quota_that_is_used_up_and_raised_costs_no_attempt(open_world: O
         world.cluster.set_quota("runners", pods="5")
         run = await world.ended(run_id)
         assert (run["status"], attempts(run)) == ("completed", [(1, None)])
+
+
+async def test_a_queue_of_the_cluster_decides_when_a_pod_starts(open_world: Open) -> None:
+    """It holds the pod back, lets it go, takes its room for something else, and lets the next attempt go."""
+    async with open_world("hold", queue="team-a") as world:
+        run_id = await world.service.new_run()
+        run = await world.run_when(run_id, lambda run: "SchedulingGated" in (run["waiting_for"] or ""))
+        assert run["status"] == "starting"
+        world.clock.advance(600)
+        await world.run_when(run_id, lambda run: run["waiting_for"])
+        assert attempts(await world.service.run(run_id)) == [(1, None)]
+        world.cluster.admit(world.cluster.pods()[0]["metadata"]["name"])
+        await world.run_when(run_id, lambda run: run["status"] == "running" and run["progress"]["done"] >= 1)
+        (pod,) = world.cluster.pods()
+        world.cluster.send_back(pod["metadata"]["name"], "Preempted to accommodate a workload of higher priority")
+        run = await world.run_when(run_id, lambda run: len(run["attempts"]) == 2, passes_s=0.5)
+        assert run["attempts"][0]["reason"] in ("evicted", "container_gone"), "gone before anybody looked"
+        await world.run_when(run_id, lambda run: "SchedulingGated" in (run["waiting_for"] or ""))
+        (pod,) = [one for one in world.cluster.pods() if "schedulingGates" in one["spec"]]
+        world.cluster.admit(pod["metadata"]["name"])
+        assert (await world.ended(run_id))["status"] == "completed"
+        await world.nothing_left()
 
 
 async def test_an_image_that_cannot_be_had_ends_the_run_with_its_name(open_world: Open) -> None:
