@@ -13,12 +13,12 @@ pytest := $(bin)/python -m pytest -q
 ours := not exhaustive and not data and not kubernetes
 quick := tests/unit tests/service tests/contract tests/architecture tests/deploy
 on_cluster := tests/engines/test_conformance.py tests/kubernetes
-# What runs side by side: the tools of `make check`; what the tests need, in tracks that share no package manager; and the
-# stages of `make test` with `jobs=3`, where one that waits for containers leaves processors to one that computes. One by one
-# is the default: all of them side by side have not been seen to pass in one run yet.
+# What runs side by side: the tools of `make check`, and what the tests need, in tracks that share no package manager. The
+# stages of `make test` run one at a time, the quickest tests first: on two processors, two at a time take as long together,
+# and each test waits longer. With more processors, `jobs=2` runs two at a time.
 checks := check-style check-types check-imports
 tracks := track-images track-packages
-stages := stage-quick stage-engines stage-browser stage-stories stage-containers stage-faults
+stages := stage-quick stage-engines stage-e2e stage-faults
 .PHONY: $(checks) $(tracks) $(stages)
 jobs ?= 1
 # Each reports in one piece when it ends; make before version 4 mixes their lines.
@@ -61,7 +61,7 @@ check-imports:
 test-fast: setup  ## The tests that need neither engine nor browser
 	@$(pytest) -m "not engine and not browser and $(ours)" $(quick)
 
-test: setup  ## Everything: set up what the tests need, then run them all, quick ones first
+test: setup  ## Everything: set up what the tests need, then run them all
 	@$(side-by-side) --jobs=4 $(checks) $(tracks)
 	@echo "Tests run in $(words $(stages)) stages, $(jobs) at a time; each reports when it ends. None starts once one has failed."
 	@$(side-by-side) --jobs=$(jobs) $(stages)
@@ -77,20 +77,16 @@ track-packages:
 	@$(MAKE) client-generator
 	@$(MAKE) inspect-ai
 
+# Most tests wait now and then, so there is a worker more than processors. A stolen test can go to any worker (`worksteal`);
+# tests of one file stay together (`loadfile`) where the file shares a browser, a service or a run of the sandbox's suite.
 stage-quick:
-	@$(pytest) -m "$(ours)" -n 2 --dist loadfile $(quick)
+	@$(pytest) -m "$(ours)" -n 3 --dist worksteal $(quick)
 
 stage-engines:
-	@$(pytest) -m "$(ours)" -n 2 --dist loadfile tests/engines tests/sandbox
+	@$(pytest) -m "$(ours)" -n 3 --dist loadfile tests/engines tests/sandbox
 
-stage-browser:
-	@$(pytest) -m "browser and not engine and $(ours)" -n 2 --dist loadfile tests/e2e
-
-stage-stories:
-	@$(pytest) -m "browser and engine and $(ours)" tests/e2e
-
-stage-containers:
-	@$(pytest) -m "not browser and $(ours)" -n 2 --dist loadfile tests/e2e
+stage-e2e:
+	@$(pytest) -m "$(ours)" -n 3 --dist loadfile tests/e2e
 
 stage-faults:
 	@$(pytest) -m "$(ours)" -n 3 --dist worksteal tests/faults

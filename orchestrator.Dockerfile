@@ -7,18 +7,24 @@ COPY requirements/build.txt /src/
 RUN pip install --no-cache-dir --no-compile --disable-pip-version-check --root-user-action=ignore --require-hashes -r /src/build.txt
 COPY requirements/orchestrator.txt /src/
 # Of pyarrow, only the reader and the writer of Parquet files are used: neither Flight nor Substrait, object
-# stores, headers or tests.
+# stores, headers or tests. Of botocore, only the signer is used: none of the descriptions of services.
 RUN uv venv --quiet --no-project --python python3 /opt/venv \
  && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --compile-bytecode --require-hashes -r /src/orchestrator.txt \
- && cd /opt/venv/lib/python3*/site-packages && rm -rf kubernetes/aio \
+ && cd /opt/venv/lib/python3*/site-packages && rm -rf kubernetes/aio botocore/data \
  && cd pyarrow && rm -rf tests include src *.pxi *.pyx *.pxd _flight.* flight.py libarrow_flight.so.* _substrait.* substrait.py \
     _s3fs.* _azurefs.* _gcsfs.* _hdfs.* libarrow_s3.so.* libarrow_python.so libarrow_python.so.*.*.* \
- && /opt/venv/bin/python -I -c 'import pyarrow.parquet'
+ && /opt/venv/bin/python -I -c 'import pyarrow.parquet, botocore.auth, botocore.credentials'
 # The project without its packages: its metadata and the command. The sources come last, as a small layer of their own.
 COPY pyproject.toml /src/project/
 RUN touch /src/project/README.md /src/project/LICENSE \
  && pip wheel --quiet --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir /src/wheels /src/project \
  && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --no-deps /src/wheels/*.whl
+
+# The browser code of others, where the sources come without it: a clone in which nothing was set up.
+FROM build AS sources
+COPY scripts/node-package scripts/browser-packages /src/scripts/
+COPY orchestrator /src/orchestrator
+RUN /src/scripts/browser-packages || echo "Pages will draw charts on the server and use the system's fonts."
 
 FROM ${BASE}
 ENV PATH=/opt/benchyard/bin:/opt/venv/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
@@ -38,7 +44,7 @@ COPY runner/sandbox /app/runner/sandbox
 COPY runner/reporting/__init__.py runner/reporting/truncation.py /app/runner/reporting/
 COPY runner/benchmarks/__init__.py runner/benchmarks/user_program.py runner/benchmarks/task_types.py /app/runner/benchmarks/
 COPY runner/items/__init__.py runner/items/task_trial.py /app/runner/items/
-COPY orchestrator /app/orchestrator
+COPY --from=sources /src/orchestrator /app/orchestrator
 RUN python -m compileall -q --invalidation-mode unchecked-hash /app
 ARG SOURCE=unknown
 ARG BASE_ID=unknown

@@ -1,7 +1,8 @@
 """The rest is in pyproject.toml. This puts what images are built from into the package, so that `benchyard images build`
-works without a checkout; in git the files stay where they are."""
+works without a checkout, and fetches the browser code of others; in git the files stay where they are."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 from setuptools import setup
@@ -20,6 +21,8 @@ IMAGE_FILES = (
     "requirements/harness-inspect.txt",
     "requirements/harness-lm-eval.txt",
     "scripts/base-image",
+    "scripts/browser-packages",
+    "scripts/node-package",
     "scripts/orchestrator-entrypoint",
 )
 
@@ -31,6 +34,8 @@ class BuildWithImageFiles(build_py):
         if not self.editable_mode:  # setuptools would also pack what an earlier build of an older checkout left here
             for package in ("orchestrator", "runner"):
                 shutil.rmtree(Path(self.build_lib, package), ignore_errors=True)
+            # Before the files are listed; without npm the package is built without the browser code of others.
+            subprocess.run(["bash", str(ROOT / "scripts" / "browser-packages")], check=False)
         super().run()
         if not self.editable_mode:
             for source, target in self.image_files():

@@ -14,7 +14,8 @@ from fastapi import FastAPI
 
 from orchestrator.accounts.vault import load_vault
 from orchestrator.accounts.wiring import open_accounts
-from orchestrator.alerts.service import WebhookService
+from orchestrator.alerts.mail import MailServer
+from orchestrator.alerts.service import AlertService, WebhookService
 from orchestrator.alerts.webhooks import AllowedAddresses, WebhookSender
 from orchestrator.archives.batch_archives import BatchSnapshot
 from orchestrator.archives.routes import batch_snapshot
@@ -34,7 +35,8 @@ from orchestrator.evals.jobs import EvalJobs
 from orchestrator.evals.service import EvalService
 from orchestrator.evals.training_data import trace_lines
 from orchestrator.gateway.edge.router import Gateway, GatewayDeps
-from orchestrator.gateway.wiring import abandon_ended, open_gateway
+from orchestrator.gateway.providers.directory import ProviderDirectory
+from orchestrator.gateway.wiring import abandon_ended, open_batches, open_gateway
 from orchestrator.grading.agreement import AgreementService
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
@@ -54,14 +56,18 @@ from orchestrator.http.route_table import RouteTable, include
 from orchestrator.installation.identity import DataLock, Presence
 from orchestrator.installation.wiring import open_installation
 from orchestrator.jobs.service import JobService
+from orchestrator.metrics.otlp import open_telemetry
 from orchestrator.metrics.run_metrics import RunMetrics
+from orchestrator.metrics.run_spans import report_ended_runs
 from orchestrator.models.demo import seed_demo_models
 from orchestrator.models.service import ModelCatalogue
 from orchestrator.models.sync import ModelSync
+from orchestrator.prices.service import PriceLists
+from orchestrator.providers.wiring import open_providers
 from orchestrator.retention.service import RunDeletion
 from orchestrator.runs.intake.routes import RunnerDeps, runner_router
 from orchestrator.runs.live.feed import Live
-from orchestrator.runs.plan import PositionCache
+from orchestrator.runs.queueing.plan import PositionCache
 from orchestrator.runs.wiring import open_runs
 from orchestrator.schedules.wiring import open_schedules
 from orchestrator.serving.runner_listener import RunnerListener
@@ -110,6 +116,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     app.state.vault = load_vault(master_key, settings.master_key_file, data_dir)
     app.state.rate_limits = RateLimits(clock)
     app.state.login_throttle = LoginThrottle()
+    app.state.telemetry = open_telemetry(os.environ)
     app.state.login_link = f"{settings.address}/login?token={token}" if is_new else None
     problems.install(app)
     routers.install(app)
@@ -125,6 +132,7 @@ async def open_services(
 ) -> AsyncIterator[Services]:
     data_dir = settings.data.absolute()
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.to_thread, app.state.telemetry.close)
         stack.callback(DataLock(data_dir).release)
         url = database_url(settings.database_url.get_secret_value() if settings.database_url else None, data_dir)
         await asyncio.to_thread(migrate, url)
@@ -155,12 +163,20 @@ async def open_services(
 
         positions = PositionCache()
         rng = random.Random(os.urandom(8))
-        accounts = await stack.enter_async_context(open_accounts(settings, db, clock, app.state.vault))
+        directory = ProviderDirectory(os.environ)
+        providers = await stack.enter_async_context(open_providers(db, clock, app.state.vault, directory, data_dir))
+        accounts = await stack.enter_async_context(open_accounts(settings, db, clock, app.state.vault, directory))
         gateway = await stack.enter_async_context(
-            open_gateway(settings, db, clock, installation.name, accounts.keys, positions)
+            open_gateway(
+                settings, db, clock, installation.name, accounts.keys, positions, providers.book, app.state.telemetry
+            )
         )
         _in_background(stack, abandon_ended(live, gateway))
-        model_sync = ModelSync(db, clock, os.environ)
+        if app.state.telemetry.wanted:
+            _in_background(stack, report_ended_runs(live, db, app.state.telemetry))
+        price_lists = PriceLists(db, clock)
+        await price_lists.apply()
+        model_sync = ModelSync(db, clock, directory, price_lists=price_lists)
         _in_background(stack, model_sync.run_in_background())
         runs = await stack.enter_async_context(
             open_runs(
@@ -178,8 +194,9 @@ async def open_services(
             )
         )
         wake = runs.signals.wake
-        commands = CommandRuns(db, settings, clock, runs.service, engine_name=choice.engine.name, wake=wake)
-        harnesses = HarnessRuns(db, settings, clock, runs.service, engine_name=choice.engine.name, wake=wake)
+        batch_keeper = open_batches(settings, db, clock, runs.leadership, gateway, wake)
+        commands = CommandRuns(settings, runs.service, engine_name=choice.engine.name)
+        harnesses = HarnessRuns(settings, runs.service, engine_name=choice.engine.name)
         batches = BatchService(db, settings, clock, runs.service, commands, harnesses, wake=wake)
         eval_jobs = EvalJobs(db, settings, clock, runs.service, wake=wake)
         dataset_jobs = DatasetJobs(clock)
@@ -206,9 +223,13 @@ async def open_services(
             ),
         )
         runs.loops.start()
+        _in_background(stack, batch_keeper.keep_on())
 
         allowed = AllowedAddresses(settings.webhook_allow)
-        sender = WebhookSender(clock, allowed.transport)
+        smtp, mail = settings.smtp_url, None
+        if smtp is not None and settings.smtp_from is not None:
+            mail = MailServer.of(smtp.get_secret_value(), settings.smtp_from)
+        sender = WebhookSender(clock, allowed.transport, base_url=settings.address, mail=mail)
         schedules = await stack.enter_async_context(
             open_schedules(
                 db,
@@ -217,6 +238,7 @@ async def open_services(
                 clock,
                 runs.leadership,
                 runs.service,
+                engine_name=choice.engine.name,
                 rng=rng,
                 sender=sender,
                 wake=wake,
@@ -268,11 +290,13 @@ async def open_services(
             installation=installation,
             catalogue=catalogue,
             benchmark_files=open_benchmark_files(settings, catalogue),
-            models=ModelCatalogue(db, clock),
+            models=ModelCatalogue(db, clock, price_lists),
+            price_lists=price_lists,
             runs=runs.service,
             commands=commands,
             harnesses=harnesses,
             schedules=schedules,
+            alerts=AlertService(db, clock),
             webhooks=WebhookService(db, clock, allowed, sender, os.urandom),
             grades=GradeService(db, catalogue, settings, clock, runs.service, wake=wake),
             agreements=AgreementService(db, catalogue, settings, clock, runs.service, wake=wake),
@@ -298,6 +322,7 @@ async def open_services(
             signals=runs.signals,
             authority=authority,
             accounts=accounts,
+            providers=providers,
             sync_models=model_sync.run,
         )
         live.end_streams()

@@ -115,6 +115,22 @@ def web_address(value: object) -> object:
     return value
 
 
+def mail_server(value: object) -> object:
+    """The URL of an SMTP server; empty means none. It may hold a password, so it is not repeated."""
+    if value is None or value == "":
+        return None
+    try:
+        parts = urlsplit(str(value))
+        valid = parts.scheme in ("smtp", "smtps") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError(
+            "it is not the address of a mail server; write for example smtp://user:password@mail.example.org:587"
+        )
+    return value
+
+
 def store_url(value: object) -> object:
     """The URL of an object store for archives; empty means none."""
     if value is None or value == "":

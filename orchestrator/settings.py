@@ -18,6 +18,7 @@ from orchestrator.setting_checks import (
     kube_labels,
     kube_name,
     kube_names,
+    mail_server,
     resource_name,
     store_url,
     web_address,
@@ -215,11 +216,21 @@ class Settings(BaseSettings):
     daily_budget_usd: float | None = Field(default=None, ge=0)
     reuse_answers: bool = False
     reuse_answers_days: int = Field(default=30, ge=1, le=36500)
+    prompt_caching: bool = True
+    batch_poll_s: float = Field(default=60, gt=0, le=3600)
+    batch_max_calls: int = Field(default=50_000, ge=1, le=100_000)
+    batch_max_bytes: int = Field(default=100 * MIB, ge=64 * 1024, le=200 * MIB)
+    batch_turns: int = Field(default=4, ge=1, le=1000)
+    batch_unanswered: Literal["call", "retry"] = "call"
+    batch_price_share: float = Field(default=0.5, gt=0, le=1)
+    batch_lost_after_s: float = Field(default=900, gt=0, le=86400)
     ca_bundle: Path | None = None
     """Listed for documentation and containers; `outbound.tls` reads the variable itself, also for the command line and
     agents."""
     dataset_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     webhook_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
+    smtp_url: Annotated[SecretStr | None, BeforeValidator(mail_server)] = None
+    smtp_from: str | None = None
     demo_latency_s: float = Field(default=0.15, ge=0)
     log_max_bytes: int = Field(default=20 * MIB, ge=64 * 1024)
     log_files_kept: int = Field(default=3, ge=0, le=99)
@@ -229,6 +240,8 @@ class Settings(BaseSettings):
     def _fit_together(self) -> Self:
         """Checks that involve several settings. Each message names the variable to change."""
         types = ", ".join(self.instance_types)
+        if self.smtp_url is not None and not self.smtp_from:
+            raise ValueError("BENCHYARD_SMTP_FROM is missing: it names the sender of e-mails, for example bench@example.org")
         if self.default_instance_type not in self.instance_types:
             default_type = self.default_instance_type[:60]
             raise ValueError(

@@ -22,7 +22,16 @@ from runner.commands.work import CommandWork
 from runner.contract.evals import EvalTask
 from runner.contract.events import FailureReason, Stage
 from runner.contract.run_spec import ModelSpec, RunKind, RunSpec
-from runner.errors import EXIT_ABANDONED, EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
+from runner.errors import (
+    EXIT_ABANDONED,
+    EXIT_CRASHED,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_SUPERSEDED,
+    EXIT_TERMINATED,
+    RunDeferred,
+    RunFailed,
+)
 from runner.evals.work import execute, generate
 from runner.harness.processes import HarnessProcesses
 from runner.harness.work import HarnessWork
@@ -140,6 +149,12 @@ async def _attempt(
             log("run.begin", items=len(items), finished_before=len(spec.finished))
             reporter.stage(Stage.PROVISION, **allowed)
             done = await _work(spec, base, client, reporter, items, log, opened)
+    except RunDeferred as deferred:
+        log("run.deferred", calls=deferred.calls)
+        await reporter.flush()
+        await _leave_log(client, f"{base}/artefacts/runner-{spec.attempt}.log", log)
+        await reporter.deferred(deferred.calls)
+        return EXIT_DONE
     except RunFailed as failure:
         failed = FailureReason(failure.reason), str(failure), failure.code
     except Exception as error:

@@ -4,9 +4,11 @@
     ├── BootRefused            the line on standard input is not a boot configuration
     ├── ClaimRefused           the orchestrator does not give this runner a run
     ├── RunFailed              the whole run ends early, with a reason from the contract
+    ├── RunDeferred            the rest of the run waits for a batch of the provider
     ├── ProblemError           a problem was not delivered, or its record is invalid
     └── CallError              a model call got no answer
         ├── GatewayAway        no answer, or the stream was cut; a repeated call costs nothing
+        ├── CallCollected      the call waits for a batch of the provider
         ├── CallsEnded         the run ends early, so this call is not made
         ├── BudgetExhausted    a budget does not allow this call
         ├── PriceUnknown       a budget applies, and the model has no price
@@ -47,6 +49,14 @@ class RunFailed(RunnerError):
         self.code = code
 
 
+class RunDeferred(RunnerError):
+    """The rest of the run waits for a batch of the provider: the attempt ends, and another one goes on."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__(f"{calls} calls wait for a batch of the provider")
+        self.calls = calls
+
+
 class ProblemError(RunnerError):
     """A problem was not delivered, or its record is invalid."""
 
@@ -61,6 +71,10 @@ class GatewayAway(CallError):
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class CallCollected(CallError):
+    """The call is answered in a batch of the provider. Another attempt will find its answer."""
 
 
 class CallsEnded(CallError):

@@ -29,7 +29,12 @@ class Block:
 
     @property
     def is_run(self) -> bool:
-        return self.info == "sh"
+        return self.info in ("sh", "python run")
+
+    @property
+    def script(self) -> str:
+        """What a shell executes."""
+        return self.text if self.is_shell else f"python - <<'END OF BLOCK'\n{self.text}END OF BLOCK\n"
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"

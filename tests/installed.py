@@ -28,12 +28,12 @@ BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta
 
 
 def copy_checkout(into: Path) -> Path:
-    """The checkout without what git does not know."""
+    """The checkout, with the browser code that `make setup` put there, so that no test needs npm."""
     into.mkdir(parents=True)
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, into / name, ignore=shutil.ignore_patterns("__pycache__", "vendor"))
+            shutil.copytree(source, into / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copyfile(source, into / name)
     return into

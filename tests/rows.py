@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.commands.service import command_task
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.drafts import BenchmarkTask, EvalExecuteTask, EvalGenerateTask, PlannedBenchmark
+from orchestrator.runs.queueing.drafts import BenchmarkTask, EvalExecuteTask, EvalGenerateTask, PlannedBenchmark
 from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 from orchestrator.system.identifiers import token_hash, uuid7
 from runner.contract.commands import CommandTask

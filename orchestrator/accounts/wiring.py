@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from datetime import timedelta
 from orchestrator.accounts.service import Members
 from orchestrator.accounts.vault import Vault
 from orchestrator.db.session import Database
+from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.limits.service import Limits
 from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
 from orchestrator.settings import Settings
@@ -45,7 +45,9 @@ def client_of(settings: Settings) -> Client | None:
 
 
 @asynccontextmanager
-async def open_accounts(settings: Settings, db: Database, clock: Clock, vault: Vault) -> AsyncIterator[Accounts]:
+async def open_accounts(
+    settings: Settings, db: Database, clock: Clock, vault: Vault, providers: ProviderDirectory
+) -> AsyncIterator[Accounts]:
     client = client_of(settings)
     provider = Provider(client, clock) if client else None
     life = SessionLifetime(timedelta(seconds=settings.session_idle_s), timedelta(seconds=settings.session_max_s))
@@ -58,7 +60,7 @@ async def open_accounts(settings: Settings, db: Database, clock: Clock, vault: V
             CommandLines(clock),
             provider,
             SignIn(db, clock, provider, settings.oidc_new_users) if provider else None,
-            ProviderKeys(db, clock, vault, os.environ, policy, sessions.access_token),
+            ProviderKeys(db, clock, vault, providers, policy, sessions.access_token),
             Limits(db, clock),
             Tokens(db, clock),
         )

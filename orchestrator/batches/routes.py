@@ -27,7 +27,6 @@ from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
 from orchestrator.http.schemas import Cursor, IdempotencyKey, Page
-from orchestrator.runs.service import NewRun
 
 router = Router(prefix="/api/batches", tags=["batches"])
 
@@ -62,27 +61,13 @@ async def create_batch(
         case HarnessBatchCreate():
             request, document = body.request(context.settings.reuse_answers), body.shown()
         case BatchCreate():
-            request, document = _request(body, context), body.model_dump(mode="json", exclude_none=True)
+            request, document = body.request(context.settings.reuse_answers), body.model_dump(mode="json", exclude_none=True)
     key = keyed("POST /api/batches", idempotency_key)
     batch_id = await context.batches.create(request, document, key)
     batch = await context.batches.find(batch_id)
     runs = await context.db.read(lambda s: len(newest_by_slot(batch_queries.members(s, [batch_id]))))
     response.headers["location"] = f"/api/batches/{batch_id}"
     return BatchCreated(batch_id=batch_id, external_id=batch.external_id, runs=runs)
-
-
-def _request(body: BatchCreate, context: Context) -> NewBatch:
-    common = {name: value for name, value in body.of_a_run(context.settings.reuse_answers).items() if name != "budget_usd"}
-    return NewBatch(
-        models=tuple(body.models),
-        each=NewRun(model="", **common),
-        benchmarks=tuple(body.benchmarks or ()),
-        machines=body.machines(body.provider),
-        runs_per_instance_type=body.runs_per_instance_type,
-        external_id=body.external_id,
-        name=body.name,
-        budget_usd=body.budget_usd,
-    )
 
 
 @router.get("", policy=Policy(READ))

@@ -12,7 +12,7 @@ from pydantic import Discriminator, Field, StrictInt, Tag, model_validator
 
 from orchestrator.archives.tables import ArchiveRow
 from orchestrator.batches.matrix import Matrix
-from orchestrator.batches.service import Machine, NewCommandBatch
+from orchestrator.batches.service import Machine, NewBatch, NewCommandBatch
 from orchestrator.batches.state import BatchState, state_of
 from orchestrator.batches.tables import Batch
 from orchestrator.commands.schemas import CommandBody, CommandPlace, FileBody, FileOut, Image
@@ -20,10 +20,12 @@ from orchestrator.commands.service import NewCommand
 from orchestrator.http.problems import TAG
 from orchestrator.http.schemas import Answer, Body, Text
 from orchestrator.retention.queries import DeletedMembers
-from orchestrator.runs.plan import guest_image
+from orchestrator.runs.labels.schemas import Tags
+from orchestrator.runs.queueing.plan import guest_image
 from orchestrator.runs.reasons import sentence
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.schemas import COST, INT32, KNOWN_COST, UNPRICED, ArchiveOut, Progress, RunShape, Score
+from orchestrator.runs.service import NewRun
 from orchestrator.runs.tables import Attempt, ContainerRun
 from runner.contract.commands import MAX_FILES, CommandTask
 
@@ -56,6 +58,7 @@ class BatchShape(Body):
         StrictInt | None, Field(ge=0, le=2**53, description="A unix time, unique among batches. Default: now.")
     ] = None
     name: Annotated[Text, Field(max_length=200)] = ""
+    tags: Tags = Field(default_factory=list, description="Of each of its runs.")
 
     def machines(self, provider: str | None) -> tuple[Machine, ...]:
         """The machines for its runs. Raises `ValueError` if providers are given twice, or a type twice for one provider."""
@@ -84,6 +87,21 @@ class BatchCreate(BatchShape, RunShape):
         if any(isinstance(model, int) and not 0 <= model <= INT32 for model in self.models):
             raise ValueError("models: an id is a number from 0 upwards")
         return self
+
+    def request(self, reuse_answers: bool) -> NewBatch:
+        """`reuse_answers` is the default of the service."""
+        common = {name: value for name, value in self.of_a_run(reuse_answers).items() if name != "budget_usd"}
+        return NewBatch(
+            models=tuple(self.models),
+            each=NewRun(model="", **common),
+            benchmarks=tuple(self.benchmarks or ()),
+            machines=self.machines(self.provider),
+            runs_per_instance_type=self.runs_per_instance_type,
+            external_id=self.external_id,
+            name=self.name,
+            tags=tuple(self.tags),
+            budget_usd=self.budget_usd,
+        )
 
 
 class CommandBatchCreate(BatchShape, CommandPlace):
@@ -130,6 +148,7 @@ class CommandBatchCreate(BatchShape, CommandPlace):
             runs_per_instance_type=self.runs_per_instance_type,
             external_id=self.external_id,
             name=self.name,
+            tags=tuple(self.tags),
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import product
 from typing import Any, cast
@@ -20,14 +20,15 @@ from orchestrator.batches import queries as batch_queries
 from orchestrator.batches.state import EndMode, newest_by_slot, to_cancel
 from orchestrator.batches.tables import Batch
 from orchestrator.commands.service import CommandRuns, NewCommand
-from orchestrator.db.idempotency import Idempotency, answer_once, stored_reply
+from orchestrator.db.idempotency import LATER, Idempotency, answer_once, stored_reply
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.harnesses.service import HarnessRuns, NewHarness
 from orchestrator.models import queries as model_queries
-from orchestrator.runs.drafts import Benchmark, Command, Draft, Harness, draft_again
+from orchestrator.runs.labels.labels import Labels
 from orchestrator.runs.lifecycle import CancelRequested, Status
-from orchestrator.runs.queue import enqueue, enqueue_again
+from orchestrator.runs.queueing.drafts import Benchmark, Command, Draft, Harness, draft_again
+from orchestrator.runs.queueing.queue import enqueue, enqueue_again
 from orchestrator.runs.service import NewRun, RunService
 from orchestrator.runs.transitions import advance
 from orchestrator.settings import Settings
@@ -58,6 +59,7 @@ class NewBatch:
     runs_per_instance_type: int = 1
     external_id: int | None = None
     name: str = ""
+    tags: tuple[str, ...] = field(default=(), metadata={LATER: True})
     budget_usd: float | None = None
 
 
@@ -70,6 +72,7 @@ class NewCommandBatch:
     runs_per_instance_type: int = 1
     external_id: int | None = None
     name: str = ""
+    tags: tuple[str, ...] = field(default=(), metadata={LATER: True})
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class NewHarnessBatch:
     runs_per_instance_type: int = 1
     external_id: int | None = None
     name: str = ""
+    tags: tuple[str, ...] = field(default=(), metadata={LATER: True})
     budget_usd: float | None = None
 
 
@@ -130,7 +134,7 @@ class BatchService:
                     raise Conflict(f"model {model_id} was deleted meanwhile; GET /api/models lists the existing ones")
             for slot, draft in enumerate(drafts):
                 run_id = uuid7(now, slot.to_bytes(2, "big") + os.urandom(8))  # so that they start in slot order
-                member = replace(draft, batch_id=batch_id, batch_slot=slot)
+                member = replace(draft, batch_id=batch_id, batch_slot=slot, labels=Labels(tags=request.tags))
                 enqueue(session, cast("Draft", member), now=now, daily_budget_usd=daily, run_id=run_id)
             return {"batch_id": batch_id}
 

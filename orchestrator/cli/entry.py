@@ -1,5 +1,5 @@
-"""The entry point of the `benchyard` command; names the extra to install if a package is missing. Its top-level imports are
-from the standard library only.
+"""The entry point of the `benchyard` command; names the extra to install if a package is missing. Its top-level imports
+need the standard library only.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ import json
 import sys
 from importlib import metadata
 
+from orchestrator.system.imports import without_collector
+
 OURS = ("orchestrator", "runner")
 EXTRA = "orchestrator"
 
@@ -15,7 +17,8 @@ EXTRA = "orchestrator"
 def main() -> None:
     """Runs the command, or names the missing package."""
     try:
-        from orchestrator.cli.main import main as run
+        with without_collector():
+            from orchestrator.cli.main import main as run
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if not missing or missing in OURS:

@@ -5,6 +5,7 @@ CliError              1  the command could not be carried out
 +-- RunFailed         3  a run that was waited for failed
 +-- RunCancelled      4  a run that was waited for was cancelled
 +-- NotReachable      5  no service answers
++-- GateFailed        6  a run completed, but not as well as the command demands
 +-- Refused           1  the service answered with a problem
 """
 
@@ -39,6 +40,10 @@ class NotReachable(CliError):
     def __init__(self, url: str, why: str = "") -> None:
         more = f" ({why})" if why else ""
         super().__init__(f"No Benchyard answers at {url}{more}. Start it with `benchyard up`.")
+
+
+class GateFailed(CliError):
+    exit_code = 6
 
 
 class Refused(CliError):

@@ -9,18 +9,16 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.cli.commands.catalogue import benchmarks, datasets, models, prices, providers
 from orchestrator.cli.commands.measuring import (
     batches,
-    benchmarks,
     commands,
-    datasets,
     evals,
     exports,
     grading,
     harnesses,
     imports,
     jobs,
-    models,
     replay,
     results,
     runs,
@@ -92,6 +90,8 @@ _GROUPS = {
     "images": images.images_app,
     "runs": retention.runs_app,
     "models": models.models_app,
+    "prices": prices.prices_app,
+    "providers": providers.providers_app,
     "batch": batches.batch_app,
     "command": commands.command_app,
     "harness": harnesses.harness_app,

@@ -11,7 +11,7 @@ from orchestrator.errors import Invalid, NotFound
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.bounds import stored_item
-from orchestrator.runs.plan import command_of
+from orchestrator.runs.queueing.plan import command_of
 from orchestrator.runs.tables import ContainerRun, ItemRow
 from orchestrator.stats.intervals import LEVEL
 from orchestrator.stats.measurements import FigureComparison, FigureVerdict, Summary, compare, summary

@@ -12,6 +12,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 from orchestrator.commands.results import CommandRun, ComparedFigure, FigureOver, Group, Repeat, figures_of
 from orchestrator.commands.service import NewCommand
 from orchestrator.http.schemas import Answer, Body, Number, Text
+from orchestrator.runs.labels.schemas import Labelled
 from orchestrator.stats.intervals import Interval
 from runner.contract.commands import (
     MAX_FILES,
@@ -213,7 +214,7 @@ class CommandPlace(Body):
     deadline_s: Annotated[StrictInt, Field(ge=1, le=30 * 24 * 3600)] | None = None
 
 
-class CommandRunCreate(CommandPlace):
+class CommandRunCreate(CommandPlace, Labelled):
     """A run of kind `command`."""
 
     kind: Literal["command"]
@@ -221,7 +222,9 @@ class CommandRunCreate(CommandPlace):
     instance_type: Annotated[Text, Field(max_length=100)] | None = None
 
     def request(self) -> NewCommand:
-        return NewCommand(self.command.task(), self.instance_type, self.provider, self.priority, self.deadline_s)
+        return NewCommand(
+            self.command.task(), self.instance_type, self.provider, self.priority, self.deadline_s, labels=self.labels
+        )
 
 
 class IntervalOut(Answer):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from orchestrator.db.idempotency import Idempotency
-from orchestrator.db.session import Database
+from orchestrator.db.idempotency import LATER, Idempotency
 from orchestrator.engines.docker.guest_images import is_allowed, refusal
 from orchestrator.errors import Invalid
-from orchestrator.runs.drafts import Command, CommandRunTask, PlannedBenchmark
-from orchestrator.runs.queue import enqueue
+from orchestrator.runs.labels.labels import NO_LABELS, Labels
+from orchestrator.runs.queueing.drafts import Command, CommandRunTask, PlannedBenchmark
 from orchestrator.runs.scheduling.capacity import LOCAL
 from orchestrator.runs.service import RunService
 from orchestrator.settings import Settings
-from orchestrator.system.clock import Clock
 from runner.contract.commands import CommandTask
 
 REPEAT = "repeat"
@@ -34,6 +31,7 @@ class NewCommand:
     priority: int = 0
     deadline_s: int | None = None
     trigger_type: str = "manual"
+    labels: Labels = field(default=NO_LABELS, metadata={LATER: True})
 
 
 def command_task(task: CommandTask) -> CommandRunTask:
@@ -46,39 +44,29 @@ def command_task(task: CommandTask) -> CommandRunTask:
     return CommandRunTask(command=task, benchmarks=[repeats])
 
 
+class ImageRefused(Invalid):
+    """The service would never start a container of this image."""
+
+
 def check_image(image: str, provider: str | None, settings: Settings, engine_name: str) -> None:
-    """Raises `Invalid` for an image that this service would never start."""
+    """Raises `ImageRefused` for an image that this service would never start."""
     runner_image = settings.runner_image
     if image != runner_image and not is_allowed(image, settings.command_images):
-        raise Invalid(f"{refusal(image, settings.command_images)}, for example to {image!r}, and restart")
+        raise ImageRefused(f"{refusal(image, settings.command_images)}, for example to {image!r}, and restart")
     if image != runner_image and engine_name == "process" and provider in (None, LOCAL):
-        raise Invalid(
+        raise ImageRefused(
             f"there is no container engine here that could start image {image!r}: install Docker, name the provider "
             f"of an agent that has one, or use {runner_image!r}, which stands for this machine as it is"
         )
 
 
 class CommandRuns:
-    def __init__(
-        self,
-        db: Database,
-        settings: Settings,
-        clock: Clock,
-        runs: RunService,
-        *,
-        engine_name: str,
-        wake: Callable[[], None],
-    ) -> None:
-        self._db, self._settings, self._clock = db, settings, clock
-        self._runs, self._engine_name, self._wake = runs, engine_name, wake
+    def __init__(self, settings: Settings, runs: RunService, *, engine_name: str) -> None:
+        self._settings, self._runs, self._engine_name = settings, runs, engine_name
 
     async def create(self, request: NewCommand, idempotency: Idempotency | None = None) -> str:
         """Store a pending run and return its id. With an idempotency key, the same request returns the same id."""
-        draft, now = self.draft(request), self._clock.now()
-        key = idempotency and idempotency.of(request)
-        run_id = await self._db.write(lambda s: enqueue(s, draft, key, now=now, daily_budget_usd=None))
-        self._wake()
-        return run_id
+        return await self._runs.queue(self.draft(request), idempotency and idempotency.of(request))
 
     def draft(self, request: NewCommand) -> Command:
         """The draft for a request. Raises `Invalid` for a command that this service would never run."""
@@ -90,6 +78,7 @@ class CommandRuns:
             provider=request.provider,
             priority=request.priority,
             trigger_type=request.trigger_type,
+            labels=request.labels,
         )
 
     def _checked_type(self, request: NewCommand) -> str:

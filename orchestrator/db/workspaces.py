@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +30,8 @@ class Actor:
 
     workspace_id: int
     user_id: int | None = None
+    name: str | None = field(default=None, compare=False)
+    """The name of the user or token, for people."""
 
 
 _acting: ContextVar[Actor | None] = ContextVar("acting", default=None)

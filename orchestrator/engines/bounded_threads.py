@@ -53,7 +53,10 @@ class BoundedThreads:
 
         future = asyncio.get_running_loop().run_in_executor(self._pool, step)
         try:
-            return await asyncio.wait_for(future, limit_s)
+            # Not `wait_for`: before Python 3.12 it returns the result of a call that has just ended to a caller that was
+            # cancelled, which then goes on.
+            async with asyncio.timeout(limit_s):
+                return await future
         except (GivenUp, TimeoutError) as error:
             deadline.give_up()
             raise TimeoutError from error

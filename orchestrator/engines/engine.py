@@ -13,7 +13,9 @@ Rules for every engine, checked by the conformance suite in `tests/engines`:
   container is then `waiting`, for a place, an image or a volume, and `detail` says in the engine's own words for what. It
   may run at any later time, so it holds its place in the capacity. `placed_at` is when it got a machine: the time that a
   runner has to report counts from there. `image_missing` means that its image could not be fetched for so long that it
-  counts as `ImageMissing`. Engines of one machine start at once and never report `waiting`.
+  counts as `ImageMissing`. `boot_line_lost` means that its boot line will never come, because its launch was interrupted:
+  it will not run, and whoever asked for it removes it and launches again. Engines of one machine start at once and never
+  report `waiting`.
 * **No room is no failure.** If a quota refuses the container, `launch` raises `NoRoom`: nothing was created, the run goes
   back to the queue, and no attempt is lost.
 * **Already gone is success.** `stop`, `kill` and `remove` of a container that does not exist or run return quietly.
@@ -153,6 +155,8 @@ class ContainerFacts:
     """When it was placed; None while it waits for a place, and on engines of one machine."""
     image_missing: bool = False
     """It waits for an image that could not be fetched for a while."""
+    boot_line_lost: bool = False
+    """It waits for its boot line, which was lost; only `list` finds that out."""
     image_id: str | None = None
     """The image that it was made of, where a runner cannot know it from the launch."""
     evicted: bool = False

@@ -18,8 +18,8 @@ from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.feedback import contradicts
 from orchestrator.evals.tables import Eval, EvalExecution, EvalJob
 from orchestrator.jobs import queries as job_queries
-from orchestrator.runs.drafts import EvalExecuteTask, EvalGenerateTask
 from orchestrator.runs.intake.bounds import DETAIL_CHARS, TEXT_CHARS, cut, storable
+from orchestrator.runs.queueing.drafts import EvalExecuteTask, EvalGenerateTask
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.system.identifiers import uuid7
 from orchestrator.traces import queries as trace_queries

@@ -25,18 +25,19 @@ from orchestrator.evals.training_data import NEEDED_PER_LABEL, missing, split
 from orchestrator.jobs import queries as job_queries
 from orchestrator.models import queries as model_queries
 from orchestrator.models.demo import demo_eval_model
-from orchestrator.runs import drafts, item_queries
+from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import EvalExecuteTask, EvalGenerateTask, EvalTasks, draft_again
 from orchestrator.runs.lifecycle import TERMINAL
-from orchestrator.runs.queue import enqueue
+from orchestrator.runs.queueing import drafts
+from orchestrator.runs.queueing.drafts import EvalExecuteTask, EvalGenerateTask, EvalTasks, draft_again
+from orchestrator.runs.queueing.queue import enqueue
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.service import RunService
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.traces import queries as trace_queries
-from runner.contract.eval_rules import problem_of
 from runner.contract.evals import Label
+from runner.contract.rules.evals import problem_of
 from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 PROBES = 100

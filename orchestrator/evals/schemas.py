@@ -18,8 +18,8 @@ from orchestrator.http.schemas import Answer, Body, Number, Text
 from orchestrator.runs.schemas import INT32
 from orchestrator.stats.intervals import wilson
 from orchestrator.traces.tables import Trace, TraceFeedback
-from runner.contract.eval_rules import MAX_CHARS
 from runner.contract.evals import EvalFailure, Label
+from runner.contract.rules.evals import MAX_CHARS
 
 Name = Annotated[Text, Field(min_length=1, max_length=200, pattern=r"\S")]
 Description = Annotated[Text, Field(max_length=20_000)]

@@ -14,7 +14,7 @@ from orchestrator.db.session import Database
 from orchestrator.errors import Conflict
 from orchestrator.evals import queries as eval_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import EvalExecuteTask, EvalGenerateTask
+from orchestrator.runs.queueing.drafts import EvalExecuteTask, EvalGenerateTask
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.traces import queries as trace_queries
 from runner.contract.evals import TRACE_ID_MARK, Label, TraceLine

@@ -21,7 +21,7 @@ from orchestrator.fleet import queries as agent_queries
 from orchestrator.fleet.tables import Agent
 from orchestrator.fleet.wake_ups import WakeUps
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.plan import guest_image, sandbox_slots
+from orchestrator.runs.queueing.plan import guest_image, sandbox_slots
 from orchestrator.runs.reports.machine_cost import last_reading
 from orchestrator.runs.scheduling.capacity import type_or_largest
 from orchestrator.runs.scheduling.remote import REMOTE, SILENT_S, last_report

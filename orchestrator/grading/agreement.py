@@ -12,14 +12,13 @@ from sqlmodel import Session
 from orchestrator.datasets.catalogue import BenchmarkInfo, Catalogue
 from orchestrator.db.session import Database
 from orchestrator.errors import Invalid
-from orchestrator.grading import queries as given_queries
 from orchestrator.grading.formats import Answers
+from orchestrator.grading.queue import enqueue_answers
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import Grade, GradeTask, LabelledItem, PlannedBenchmark
-from orchestrator.runs.judges import judge_slug
-from orchestrator.runs.plan import CPU_LIMITS_S
-from orchestrator.runs.queue import enqueue
+from orchestrator.runs.queueing.drafts import Grade, GradeTask, LabelledItem, PlannedBenchmark
+from orchestrator.runs.queueing.judges import judge_slug
+from orchestrator.runs.queueing.plan import CPU_LIMITS_S
 from orchestrator.runs.service import RunService
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.settings import Settings
@@ -82,14 +81,9 @@ class AgreementService:
             trigger_type=TRIGGER,
             budget_usd=budget_usd,
         )
-        now = self._clock.now()
-
-        def insert(session: Session) -> str:
-            run_id = enqueue(session, draft, now=now, daily_budget_usd=self._settings.daily_budget_usd)
-            given_queries.add(session, run_id, info.name, answers.rows())
-            return run_id
-
-        run_id = await self._db.write(insert)
+        by_name = {info.name: answers}
+        now, most = self._clock.now(), self._settings.daily_budget_usd
+        run_id = await self._db.write(lambda s: enqueue_answers(s, draft, by_name, now=now, daily_budget_usd=most))
         self._wake()
         return run_id
 

@@ -6,7 +6,7 @@ It commits before it returns and launches nothing. Answers from a file have no m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,16 @@ from sqlmodel import Session
 from orchestrator.datasets.catalogue import BenchmarkInfo, Catalogue
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
-from orchestrator.grading import queries as given_queries
 from orchestrator.grading.formats import Answers, ProblemIds, answer_of_item, answers_of_file
 from orchestrator.grading.harness_logs import recognised
 from orchestrator.grading.matching import ProblemMatcher, answers_of_log
+from orchestrator.grading.queue import enqueue_answers
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import IMPORT, Grade, GradeTask, PlannedBenchmark, check_size
-from orchestrator.runs.judges import judge_slug
 from orchestrator.runs.lifecycle import TERMINAL
-from orchestrator.runs.plan import CPU_LIMITS_S
-from orchestrator.runs.queue import enqueue
+from orchestrator.runs.queueing.drafts import IMPORT, Grade, GradeTask, PlannedBenchmark, check_size
+from orchestrator.runs.queueing.judges import judge_slug
+from orchestrator.runs.queueing.plan import CPU_LIMITS_S
 from orchestrator.runs.service import RunService
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.settings import Settings
@@ -112,15 +111,7 @@ class GradeService:
             budget_usd=budget_usd,
             model_id=model_id,
         )
-        now = self._clock.now()
-
-        def insert(session: Session) -> str:
-            run_id = enqueue(session, draft, now=now, daily_budget_usd=self._settings.daily_budget_usd)
-            given_queries.add(session, run_id, info.name, answers.rows())
-            return run_id
-
-        run_id = await self._db.write(insert)
-        self._wake()
+        run_id = await self._enqueue(draft, {info.name: answers})
         attempted = set(answered_ids)
         return AcceptedAnswers(
             run_id,
@@ -151,7 +142,6 @@ class GradeService:
         if not count:
             raise Conflict(f"run {run_id} has no stored answer that could be graded again")
         parts = await asyncio.to_thread(self._parts_again, old, gathered)
-        now = self._clock.now()
         draft = self._draft(
             parts,
             type_name,
@@ -164,15 +154,14 @@ class GradeService:
             reuse_answers=any(judge_slug(part) for part in parts),
         )
 
-        def insert(session: Session) -> str:
-            run_id = enqueue(session, draft, now=now, daily_budget_usd=self._settings.daily_budget_usd)
-            for name, answers in gathered.items():
-                given_queries.add(session, run_id, name, answers.rows())
-            return run_id
-
-        new_id = await self._db.write(insert)
-        self._wake()
+        new_id = await self._enqueue(draft, gathered)
         return RegradeResult(new_id, count, left_out)
+
+    async def _enqueue(self, draft: Grade, answers: Mapping[str, Answers]) -> str:
+        now, most = self._clock.now(), self._settings.daily_budget_usd
+        run_id = await self._db.write(lambda s: enqueue_answers(s, draft, answers, now=now, daily_budget_usd=most))
+        self._wake()
+        return run_id
 
     async def moves(self, run_id: str) -> list[Move]:
         """The verdicts of a regraded run that differ from those of the original run."""

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from orchestrator.accounts.wiring import Accounts
-from orchestrator.alerts.service import WebhookService
+from orchestrator.alerts.service import AlertService, WebhookService
 from orchestrator.archives.wiring import Archives
 from orchestrator.batches.service import BatchService
 from orchestrator.benchmarks.service import BenchmarkFiles
@@ -32,6 +32,8 @@ from orchestrator.jobs.service import JobService
 from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models.service import ModelCatalogue
 from orchestrator.models.sync import SyncResult
+from orchestrator.prices.service import PriceLists
+from orchestrator.providers.wiring import Providers
 from orchestrator.retention.service import RunDeletion
 from orchestrator.runs.live.feed import Live
 from orchestrator.runs.scheduling.fleet import Fleet
@@ -55,9 +57,11 @@ class Services:
     benchmark_files: BenchmarkFiles
     runs: RunService
     models: ModelCatalogue
+    price_lists: PriceLists
     commands: CommandRuns
     harnesses: HarnessRuns
     schedules: ScheduleService
+    alerts: AlertService
     webhooks: WebhookService
     grades: GradeService
     agreements: AgreementService
@@ -85,6 +89,7 @@ class Services:
     signals: Signals
     authority: Authority
     accounts: Accounts
+    providers: Providers
     sync_models: Callable[[], Awaitable[SyncResult]]
     """Update the catalogue from the providers' model lists."""
 

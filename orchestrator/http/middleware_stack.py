@@ -15,6 +15,7 @@ from orchestrator.http.access.authentication import Gate, PageError
 from orchestrator.http.access.guard import Guard
 from orchestrator.http.audit_trail import AuditTrail
 from orchestrator.http.proxies import TrustedProxies
+from orchestrator.http.request_spans import RequestSpans
 from orchestrator.http.route_table import RouteTable
 from orchestrator.http.streams import StreamRevocation
 from orchestrator.runs.alias_routes import PathAliases
@@ -28,8 +29,8 @@ PREFLIGHT_S = 600
 
 
 def add_layers(app: FastAPI, settings: Settings, clock: Clock, page_error: PageError) -> None:
-    """From outside in: proxies, cross-origin, sub-path, aliases, guard, audit trail, gate, stream revocation. Starlette
-    puts the last one added outermost; all of them run before any parsing."""
+    """From outside in: proxies, cross-origin, sub-path, aliases, spans, guard, audit trail, gate, stream revocation.
+    Starlette puts the last one added outermost; all of them run before any parsing."""
     routes = app.state.routes = RouteTable(settings)
     routes.serve(app)
     app.add_middleware(StreamRevocation, clock=clock)
@@ -38,6 +39,8 @@ def add_layers(app: FastAPI, settings: Settings, clock: Clock, page_error: PageE
     )
     app.add_middleware(AuditTrail, book=app.state.audit)
     app.add_middleware(Guard, routes=routes)
+    if app.state.telemetry.wanted:
+        app.add_middleware(RequestSpans, telemetry=app.state.telemetry, clock=clock)
     app.add_middleware(PathAliases)
     app.add_middleware(SubPath, root=settings.root)
     if settings.cors_origins:

@@ -46,12 +46,13 @@ class _Group:
 
 
 class RouteTable:
-    """The routes of one application."""
+    """The routes of one application. Groups are gathered when the first request for them arrives: most of the routes are
+    never used by a short-lived service."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._groups: dict[str, _Group] = {}
         self._elsewhere = self._group([], [])
+        self.read(())
 
     def serve(self, app: FastAPI) -> None:
         """Read the routes of `app`, and have its requests handled by the route found here. Call it again after adding
@@ -62,16 +63,17 @@ class RouteTable:
 
     def read(self, routes: Iterable[BaseRoute]) -> None:
         """Replace the table's routes by these."""
-        matches = [self._match(route) for route in routes if not isinstance(route, _Dispatch)]
-        placed = [(*_leading(_literal(match)), match) for match in matches]
-        keys = {pair: first for first, pair, _ in placed} | {first: first for first, _, _ in placed}
-        self._groups = {
-            key: self._group(
-                [match for _, pair, match in placed if pair in (key, key_first)],
-                [match for first, pair, match in placed if key in (first, pair)],
-            )
-            for key, key_first in keys.items()
-        }
+        self._routes = [_with_policy(route) for route in routes if not isinstance(route, _Dispatch)]
+        self._matches: dict[int, RouteMatch] = {}
+        self._groups: dict[str, _Group] = {}
+        self._by_first: dict[str, list[int]] = {}
+        self._by_pair: dict[str, list[int]] = {}
+        self._first_of: dict[str, str] = {}
+        for number, (route, _) in enumerate(self._routes):
+            first, pair = _leading(_literal(route))
+            self._by_first.setdefault(first, []).append(number)
+            self._by_pair.setdefault(pair, []).append(number)
+            self._first_of[pair] = self._first_of[first] = first
 
     def apply(self, scope: Scope) -> RouteMatch:
         """Find the match of a request and store it in `scope` for the inner layers, with the ids in its path."""
@@ -83,7 +85,8 @@ class RouteTable:
 
     def find(self, method: str, path: str) -> RouteMatch:
         first, pair = _leading(path)
-        group = self._groups.get(pair) or self._groups.get(first, self._elsewhere)
+        key = pair if pair in self._first_of else first
+        group = self._groups.get(key) or self._gather(key)
         for methods, path_regex, match in group.candidates:
             if (methods is None or method in methods) and path_regex.match(path):
                 return match
@@ -91,14 +94,26 @@ class RouteTable:
             return replace(self.find("GET", path), route=None)
         return group.safe_miss if method in SAFE_METHODS else group.unsafe_miss
 
-    def _match(self, route: BaseRoute) -> RouteMatch:
-        policy: Policy | None = getattr(route, "policy", None)
-        if policy is None or not isinstance(route, Route | Mount):
-            methods = " ".join(sorted(getattr(route, "methods", None) or ()))
-            raise RouteWithoutPolicy(f"{methods} {getattr(route, 'path', repr(route))}".strip())
+    def _gather(self, key: str) -> _Group:
+        first = self._first_of.get(key)
+        if first is None:
+            return self._elsewhere
+        alike = self._by_pair.get(key, [])
+        candidates = sorted({*alike, *self._by_pair.get(first, [])})
+        neighbours = sorted({*alike, *self._by_first.get(key, [])})
+        group = self._group([self._match(number) for number in candidates], [self._match(number) for number in neighbours])
+        self._groups[key] = group
+        return group
+
+    def _match(self, number: int) -> RouteMatch:
+        if (match := self._matches.get(number)) is not None:
+            return match
+        route, policy = self._routes[number]
         if policy.open_on_loopback and self._settings.host in LOOPBACK:
             policy = replace(policy, scope=ANYONE)
-        return self._rules(policy, for_people=getattr(route, "for_people", False), route=route)
+        match = self._rules(policy, for_people=getattr(route, "for_people", False), route=route)
+        self._matches[number] = match
+        return match
 
     def _group(self, matches: Sequence[RouteMatch], neighbours: Sequence[RouteMatch]) -> _Group:
         """A request that matches no route is treated like its neighbours: it is open only if all of them are; otherwise
@@ -160,9 +175,16 @@ def _leading(path: str) -> tuple[str, str]:
     return path[:first], path if second < 0 else path[:second]
 
 
-def _literal(match: RouteMatch) -> str:
-    assert match.route is not None
-    literal, variable, _ = match.route.path.partition("{")
+def _with_policy(route: BaseRoute) -> tuple[Route | Mount, Policy]:
+    policy: Policy | None = getattr(route, "policy", None)
+    if policy is None or not isinstance(route, Route | Mount):
+        methods = " ".join(sorted(getattr(route, "methods", None) or ()))
+        raise RouteWithoutPolicy(f"{methods} {getattr(route, 'path', repr(route))}".strip())
+    return route, policy
+
+
+def _literal(route: Route | Mount) -> str:
+    literal, variable, _ = route.path.partition("{")
     return literal.rpartition("/")[0] if variable else literal
 
 

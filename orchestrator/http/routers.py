@@ -25,7 +25,9 @@ from orchestrator.jobs import routes as jobs
 from orchestrator.leaderboard import routes as leaderboard
 from orchestrator.limits import routes as limits
 from orchestrator.models import routes as models
+from orchestrator.prices import routes as prices
 from orchestrator.provider_keys import routes as provider_keys
+from orchestrator.providers import routes as providers
 from orchestrator.retention import routes as retention
 from orchestrator.runs import alias_routes
 from orchestrator.runs import routes as runs
@@ -56,12 +58,14 @@ ROUTERS: tuple[Router, ...] = (
     leaderboard.router,
     alerts.share_router,
     models.router,
+    prices.router,
     benchmarks.router,
     datasets.router,
     fleet.router,
     agents.router,
     costs.machines,
     tokens.router,
+    providers.router,
     provider_keys.router,
     limits.router,
     accounts.router,

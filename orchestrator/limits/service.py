@@ -18,7 +18,7 @@ from orchestrator.db.workspaces import acting_as
 from orchestrator.errors import Forbidden, NotFound, RateLimited
 from orchestrator.gateway.calls import DayCap
 from orchestrator.gateway.ledger import spending_queries
-from orchestrator.gateway.ledger.prices import nusd
+from orchestrator.gateway.ledger.prices import nano_usd
 from orchestrator.limits.tables import LimitRow
 from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
@@ -176,9 +176,9 @@ def caps(session: Session, workspace_id: int, user_id: int | None) -> tuple[DayC
     both = LimitsOfCaller.of(key_queries.limits_of(session, workspace_id), user_id)
     day_caps = []
     if both.workspace.spend_per_day_usd is not None:
-        day_caps.append(DayCap(nusd(both.workspace.spend_per_day_usd), workspace_id))
+        day_caps.append(DayCap(nano_usd(both.workspace.spend_per_day_usd), workspace_id))
     if user_id is not None and both.own.spend_per_day_usd is not None:
-        day_caps.append(DayCap(nusd(both.own.spend_per_day_usd), workspace_id, user_id))
+        day_caps.append(DayCap(nano_usd(both.own.spend_per_day_usd), workspace_id, user_id))
     return tuple(day_caps)
 
 

@@ -22,7 +22,7 @@ from orchestrator.http.problems import TAG
 from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page, Text
 from orchestrator.runs import routes as container_runs
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.routes import BatchFilter, ModelFilter, RunId, Trigger
+from orchestrator.runs.routes import BatchFilter, ModelFilter, RunId, TagFilter, Trigger
 from orchestrator.runs.schemas import RunCreate, RunCreated, RunDetail, RunOut
 
 router = Router(prefix="/api/runs", tags=["runs"])
@@ -83,9 +83,10 @@ async def list_named_runs(
     model_id: ModelFilter = None,
     batch_id: BatchFilter = None,
     trigger_type: Trigger = None,
+    tag: TagFilter = None,
 ) -> Page[RunWithNames]:
     """Alias of `GET /api/container-runs`."""
-    runs = await container_runs.list_runs(context, limit, after, status, model_id, batch_id, trigger_type)
+    runs = await container_runs.list_runs(context, limit, after, status, model_id, batch_id, trigger_type, tag)
     return Page(items=[RunWithNames.named(run) for run in runs.items], next=runs.next)
 
 

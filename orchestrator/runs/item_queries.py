@@ -95,6 +95,11 @@ def at(session: Session, run_id: str, position: int) -> ItemRow | None:
     return session.exec(select(ItemRow).where(ItemRow.run_id == run_id, ItemRow.position == position)).first()
 
 
+def of_problem(session: Session, run_id: str, benchmark: str, problem_id: str, sample_index: int) -> ItemRow | None:
+    """The result of one problem and sample, with all columns."""
+    return session.get(ItemRow, (run_id, benchmark, problem_id, sample_index))
+
+
 def keys(session: Session, run_id: str) -> list[tuple[str, str, int]]:
     query = select(ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index).where(ItemRow.run_id == run_id)
     return [(benchmark, problem_id, index) for benchmark, problem_id, index in session.exec(query).all()]

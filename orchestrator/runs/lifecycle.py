@@ -2,6 +2,8 @@
 
     pending -> starting -> running -> completed | failed | cancelled
 
+A run whose calls go through a provider's batch returns from `running` to `pending` (`Deferred`) until it is `Resumed`.
+
 It defines every legal transition. It uses no database, engine or clock: the caller must have proof of the event, for example
 that a container is really gone before it reports that an attempt ended.
 """
@@ -51,6 +53,10 @@ class RunState:
     error_message: str | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None
+    waiting_since: datetime | None = None
+    """Set while it has no container because a provider's batch is to answer its calls first."""
+    waited_s: float = 0.0
+    """How long it has done so, which its deadline does not count."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +88,27 @@ class AttemptEnded:
 
 
 @dataclass(frozen=True)
+class Deferred:
+    """The runner has done all it could: the rest of its calls waits for a provider's batch. The attempt ends and is no
+    failure. `not_before` is when the run goes on without being told to."""
+
+    at: datetime
+    not_before: datetime
+    items_done: int
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """Nothing of the run is in a batch any more."""
+
+    at: datetime
+    not_before: datetime
+
+
+@dataclass(frozen=True)
 class PutBack:
-    """The engine had no room for the container, and none was created: the attempt does not count."""
+    """The engine had no room for the container, or its launch was interrupted: no program was started, so the attempt does
+    not count."""
 
     at: datetime
     message: str
@@ -130,9 +155,22 @@ class ClockSet:
     not_before: datetime | None
     start_deadline: datetime | None
     lease_until: datetime | None
+    waiting_since: datetime | None = None
 
 
-RunEvent = Dispatched | Claimed | AttemptEnded | PutBack | Completed | NothingMeasured | GaveUp | CancelRequested | ClockSet
+RunEvent = (
+    Dispatched
+    | Claimed
+    | AttemptEnded
+    | Deferred
+    | Resumed
+    | PutBack
+    | Completed
+    | NothingMeasured
+    | GaveUp
+    | CancelRequested
+    | ClockSet
+)
 
 
 def apply(state: RunState, event: RunEvent) -> RunState:
@@ -148,6 +186,8 @@ def apply(state: RunState, event: RunEvent) -> RunState:
                 start_deadline=event.start_deadline,
                 lease_until=None,
                 not_before=None,
+                waiting_since=None,
+                waited_s=state.waited_s + _waited_s(state, event.at),
             )
         case Status.STARTING, Claimed():
             return replace(
@@ -162,6 +202,23 @@ def apply(state: RunState, event: RunEvent) -> RunState:
             )
         case ((Status.STARTING | Status.RUNNING), AttemptEnded()):
             return _after_attempt(state, event)
+        case Status.RUNNING, Deferred() if state.desired == "cancel":
+            reason = Reason.CANCELLED_BY_USER
+            return _terminal(state, Status.CANCELLED, event.at, reason, sentence(reason))
+        case Status.RUNNING, Deferred():
+            return replace(
+                state,
+                status=Status.PENDING,
+                stage=None,
+                attempts_without_progress=0,
+                not_before=event.not_before,
+                lease_until=None,
+                reason=None,
+                error_message=None,
+                waiting_since=event.at,
+            )
+        case Status.PENDING, Resumed() if state.waiting_since is not None:
+            return replace(state, not_before=event.not_before)
         case Status.STARTING, PutBack() if state.desired == "cancel":
             reason = Reason.CANCELLED_BY_USER
             return _terminal(state, Status.CANCELLED, event.at, reason, sentence(reason))
@@ -188,6 +245,7 @@ def apply(state: RunState, event: RunEvent) -> RunState:
                 not_before=event.not_before,
                 start_deadline=event.start_deadline,
                 lease_until=event.lease_until,
+                waiting_since=event.waiting_since,
             )
     raise IllegalTransition(f"{type(event).__name__} does not apply to a run that is {state.status}")
 
@@ -230,7 +288,13 @@ def _terminal(state: RunState, status: Status, at: datetime, reason: Reason | No
         lease_until=None,
         reason=reason,
         error_message=message,
+        waiting_since=None,
+        waited_s=state.waited_s + _waited_s(state, at),
     )
+
+
+def _waited_s(state: RunState, now: datetime) -> float:
+    return 0.0 if state.waiting_since is None else max((now - state.waiting_since).total_seconds(), 0.0)
 
 
 def backoff(failures: int, jitter: float) -> timedelta:

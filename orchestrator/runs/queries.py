@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, func, not_, or_, update
+from sqlalchemy import ColumnElement, Text, and_, cast, func, not_, or_, update
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
-from orchestrator.runs.drafts import Task
+from orchestrator.runs.queueing.drafts import Task
 from orchestrator.runs.tables import Artefact, Attempt, AttemptUsage, ContainerRun
 
 LIVE = ("starting", "running")
@@ -60,6 +61,7 @@ def page(
     model_id: int | None = None,
     batch_id: str | None = None,
     trigger_type: str | None = None,
+    tag: str | None = None,
 ) -> Sequence[ContainerRun]:
     """Newest first; ids are ordered by time. Eval jobs have a list of their own."""
     query = select(ContainerRun).where(MEASURING).options(WITHOUT_TASK)
@@ -73,7 +75,14 @@ def page(
         query = query.where(ContainerRun.batch_id == batch_id)
     if trigger_type is not None:
         query = query.where(ContainerRun.trigger_type == trigger_type)
+    if tag is not None:
+        query = query.where(tagged(tag))
     return session.exec(query.order_by(col(ContainerRun.id).desc()).limit(limit)).all()
+
+
+def tagged(tag: str) -> ColumnElement[bool]:
+    """Runs that have this tag, which is one of a JSON list."""
+    return cast(col(ContainerRun.tags), Text).contains(json.dumps(tag), autoescape=True)
 
 
 def due(

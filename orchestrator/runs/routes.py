@@ -27,8 +27,12 @@ from orchestrator.retention.queries import is_pinned
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.bounds import stored_item
+from orchestrator.runs.labels import service as label_service
+from orchestrator.runs.labels.labels import MAX_TAG
+from orchestrator.runs.labels.schemas import LabelsChange
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.live import queries as event_queries
+from orchestrator.runs.reports import queries as report_queries
 from orchestrator.runs.reports.model_names import name_of_model, names_by_run
 from orchestrator.runs.reports.scores import score_detail
 from orchestrator.runs.schemas import (
@@ -40,12 +44,14 @@ from orchestrator.runs.schemas import (
     LogLine,
     LogsOut,
     MachineOut,
+    RunComparison,
     RunCreate,
     RunCreated,
     RunDetail,
     RunOut,
     ScoreDetail,
 )
+from orchestrator.runs.views.compare import compare
 from runner.contract.events import ItemResult, Outcome
 from runner.contract.run_spec import RunKind
 
@@ -60,6 +66,7 @@ Trigger = Annotated[
         max_length=40, pattern="^[a-z_]*$", description="`manual`, `schedule` (or `scheduled`), `batch`, `retry`, `grade`."
     ),
 ]
+TagFilter = Annotated[str | None, Query(min_length=1, max_length=MAX_TAG, description="Only runs with this tag.")]
 TRIGGER_NAMES = {"scheduled": "schedule"}
 
 
@@ -107,6 +114,7 @@ async def list_runs(
     model_id: ModelFilter = None,
     batch_id: BatchFilter = None,
     trigger_type: Trigger = None,
+    tag: TagFilter = None,
 ) -> Page[RunOut]:
     """Runs, newest first."""
 
@@ -119,6 +127,7 @@ async def list_runs(
             model_id=model_id,
             batch_id=batch_id or None,
             trigger_type=TRIGGER_NAMES.get(trigger_type or "", trigger_type) or None,
+            tag=tag,
         )
         names = names_by_run(session, rows)
         return [RunOut.of(row, names[row.id], context.waiting_for(row.id)) for row in rows]
@@ -180,6 +189,28 @@ async def get_score(run_id: RunId, context: Context) -> ScoreDetail:
     return await context.db.read(read)
 
 
+@router.get("/{run_id}/comparison", policy=Policy(READ))
+async def compare_with_base(
+    run_id: RunId,
+    context: Context,
+    base: Annotated[str, Query(max_length=60, description="The run to compare with. Default: the one it repeats.")] = "",
+) -> RunComparison:
+    """Compare a run with another on the problems that both have, by the exact paired test."""
+    row = await context.runs.get(run_id)
+    base_id = base or row.retry_of
+    if base_id is None:
+        raise Invalid("base: name the run to compare with; this one repeats no other")
+    other = await context.runs.get(base_id)
+    if RunKind.COMMAND in (row.kind, other.kind):
+        raise Invalid("runs of commands have figures, not items: GET /api/commands/compare compares them")
+
+    def read(session: Session) -> RunComparison:
+        verdicts = [report_queries.verdicts(session, one.id) for one in (other, row)]
+        return RunComparison.of(row.id, other.id, compare(verdicts).against[0])
+
+    return await context.db.read(read)
+
+
 @router.get("/{run_id}/items", policy=Policy(READ))
 async def list_items(
     run_id: RunId,
@@ -233,6 +264,13 @@ async def get_logs(
         return LogsOut(lines=lines, container_log=tail or "", next=str(rows[limit - 1].id) if len(rows) > limit else None)
 
     return await context.db.read(read)
+
+
+@router.patch("/{run_id}", policy=Policy(RUN))
+async def change_labels(run_id: RunId, body: LabelsChange, context: Context) -> RunOut:
+    """Change the name, the tags or the note of a run, whatever its state."""
+    await label_service.change_labels(context.db, run_id, body.model_dump(exclude_unset=True))
+    return await _out(run_id, context)
 
 
 @router.post("/{run_id}/cancel", policy=Policy(RUN), status_code=202)

@@ -10,15 +10,18 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from orchestrator.archives.tables import ArchiveRow
 from orchestrator.http.schemas import Answer, Body, Number, Text, Words
-from orchestrator.runs.drafts import Choice, PlannedBenchmark
-from orchestrator.runs.judges import judge_slug
+from orchestrator.models.schemas import AnswerParams
+from orchestrator.runs.labels.schemas import Labelled
 from orchestrator.runs.lifecycle import TERMINAL, Status
-from orchestrator.runs.plan import guest_image
+from orchestrator.runs.queueing.drafts import Choice, PlannedBenchmark, run_params
+from orchestrator.runs.queueing.judges import judge_slug
+from orchestrator.runs.queueing.plan import guest_image
 from orchestrator.runs.reasons import HELD, sentence
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.reports.scores import Flag, flags_of, scores_by_benchmark
 from orchestrator.runs.service import NewRun
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, ItemRow
+from orchestrator.runs.views.compare import ComparedRun
 from orchestrator.stats.summary import Metric
 from runner.contract.events import Outcome
 from runner.contract.run_spec import RunKind
@@ -47,6 +50,10 @@ class RunShape(Body):
         StrictBool | None,
         Field(description="Use answers that other runs bought to the same questions. Default: as the service is set."),
     ] = None
+    batch: Annotated[
+        StrictBool,
+        Field(description="Send the calls through the provider's batches: cheaper, answered within a day."),
+    ] = False
     deadline_s: Annotated[StrictInt, Field(ge=1, le=30 * 24 * 3600)] | None = None
     after: Annotated[date | None, Field(description="Only problems from this day on.")] = None
     before: Annotated[date | None, Field(description="Only problems up to this day.")] = None
@@ -60,6 +67,13 @@ class RunShape(Body):
     parity: Annotated[
         StrictBool, Field(description="Judge LiveCodeBench answers by its own checker's rules, too: a second execution.")
     ] = True
+
+    params: Annotated[
+        AnswerParams | None,
+        Field(
+            description="How the model is asked in this run; wins over the model's own; null takes the model's value away."
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _how_many(self) -> Self:
@@ -79,10 +93,11 @@ class RunShape(Body):
         filters = {name: tuple(values[name] or ()) for name in ("difficulty", "platform", "category")}
         ids = None if self.ids is None else tuple(self.ids)
         again = reuse_answers if self.reuse_answers is None else self.reuse_answers
-        return {**values, **filters, "ids": ids, "reuse_answers": again}
+        params = self.params.model_dump(exclude_unset=True) if self.params is not None else None
+        return {**values, **filters, "ids": ids, "reuse_answers": again, "params": params or None}
 
 
-class RunCreate(RunShape):
+class RunCreate(RunShape, Labelled):
     """A run: one model, a sample of one or more benchmarks, one container."""
 
     kind: Annotated[Literal["benchmark"], Field(description="`command` and `harness` have own bodies.")] = "benchmark"
@@ -95,6 +110,7 @@ class RunCreate(RunShape):
             model=self.model_id,
             benchmarks=tuple(self.benchmarks or ()),
             instance_type=self.instance_type,
+            labels=self.labels,
             **self.of_a_run(reuse_answers),
         )
 
@@ -173,6 +189,39 @@ class Score(Answer):
         return cls(**{"excluded": excluded, "pooled_over": benchmarks, **fields})
 
 
+class RunComparison(Answer):
+    """A run against another, its base, on the problems that both have."""
+
+    run_id: str
+    base: str
+    verdict: str = Field(description="`better`, `worse`, `same`, `unclear`, or `nothing` (in common).")
+    problems: int
+    only_run: int = Field(description="Problems on which only this run passed, or has the higher value.")
+    only_base: int
+    difference: float = Field(description="This run minus its base.")
+    low: float
+    high: float
+    p_value: float
+    left_out: int = Field(description="Shared items with an error in either run that is not the model's fault.")
+
+    @classmethod
+    def of(cls, run_id: str, base: str, compared: ComparedRun) -> Self:
+        pairs, difference = compared.pairs, compared.difference
+        return cls(
+            run_id=run_id,
+            base=base,
+            verdict=compared.verdict,
+            problems=pairs.total,
+            only_run=pairs.only_second,
+            only_base=pairs.only_first,
+            difference=difference.estimate,
+            low=difference.low,
+            high=difference.high,
+            p_value=compared.p_value,
+            left_out=compared.left_out,
+        )
+
+
 class ScoreDetail(Answer):
     """The score of each benchmark with its groups: difficulty, platform, category, month, and before/after the cut-off."""
 
@@ -222,9 +271,14 @@ class AttemptOut(Answer):
 class RunOut(Answer):
     id: str
     kind: str
+    name: str | None = None
+    tags: list[str] = []
+    note: str | None = None
+    author: str | None = Field(default=None, description="Who created it; null if the service did, as for a schedule.")
     model_id: int | None = Field(description="Null for a run that asks no model.")
     model: str | None
     image: str | None = Field(default=None, description="Of a command or harness.")
+    params: dict[str, Any] = Field(default={}, description="How this run asks its model, where it differs from the model.")
     benchmarks: list[str]
     sample_size: int
     subset_pct: float | None
@@ -236,6 +290,7 @@ class RunOut(Answer):
     priority: int
     budget_usd: float | None
     reuse_answers: bool
+    batch: bool = Field(default=False, description="Whether its calls go through the provider's batches.")
     deadline_s: int
     trigger_type: str
     retry_of: str | None
@@ -266,7 +321,7 @@ class RunOut(Answer):
 
     @classmethod
     def of(cls, row: ContainerRun, model: str | None, waiting_for: str | None = None) -> Self:
-        built = {"model", "image", "progress", "passed", "score", "scores", "flags"}
+        built = {"model", "image", "params", "progress", "passed", "score", "scores", "flags"}
         built |= {"reason_sentence", "waiting_for", "cost_usd", "known_cost_usd"}
         cost = ModelCost(row.cost_usd, row.unpriced_calls)
         parts = scores_by_benchmark(row.score, row.benchmarks)
@@ -275,6 +330,7 @@ class RunOut(Answer):
             **{name: getattr(row, name) for name in cls.model_fields if name not in built},
             model=model,
             image=guest_image(row),
+            params=run_params(row.task),
             progress=Progress(done=row.items_done, total=row.items_total),
             passed=row.items_passed,
             score=Score.of(row.score, len(row.benchmarks)),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from typing import Any
 
 from sqlmodel import Session
 
@@ -18,17 +19,21 @@ from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import Benchmark, BenchmarkTask, PlannedBenchmark, check_size, draft_again
+from orchestrator.runs.labels.labels import NO_LABELS, Labels
 from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, TERMINAL, CancelRequested, Status
 from orchestrator.runs.live import queries as event_queries
-from orchestrator.runs.plan import CPU_LIMITS_S, choice_of
-from orchestrator.runs.queue import enqueue, enqueue_again
+from orchestrator.runs.queueing.drafts import Benchmark, BenchmarkTask, Draft, PlannedBenchmark, check_size, draft_again
+from orchestrator.runs.queueing.plan import CPU_LIMITS_S, choice_of
+from orchestrator.runs.queueing.queue import enqueue, enqueue_again
 from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, never_fits
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.transitions import advance
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from runner.contract.run_spec import EVAL_KINDS
+
+DEMO = "demo"
+"""The provider of the demo models, which answers here."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ class NewRun:
     ids: tuple[str, ...] | None = None
     exclude_flagged: bool = False
     parity: bool = field(default=True, metadata={LATER: True})
+    batch: bool = field(default=False, metadata={LATER: True})
+    params: Mapping[str, Any] | None = field(default=None, metadata={LATER: True})
+    """How the model is asked in this run, where that differs from the model's own parameters."""
+    labels: Labels = field(default=NO_LABELS, metadata={LATER: True})
 
     @property
     def selection(self) -> Selection:
@@ -83,7 +92,9 @@ _OF_REQUEST = (
     "priority",
     "budget_usd",
     "reuse_answers",
+    "batch",
     "trigger_type",
+    "labels",
 )
 """Fields that a draft copies from its request unchanged."""
 
@@ -116,6 +127,10 @@ class RunService:
             return str(reply["run_id"])
         self.check_instance_type(request.instance_type, request.provider)
         draft = await self.draft(request)
+        return await self.queue(draft, key)
+
+    async def queue(self, draft: Draft, key: Idempotency | None = None) -> str:
+        """Store a draft of any kind as a pending run, tell the dispatcher, and return the run's id."""
         now, daily = self._clock.now(), self._settings.daily_budget_usd
         run_id = await self._db.write(lambda s: enqueue(s, draft, key, now=now, daily_budget_usd=daily))
         self._wake()
@@ -126,6 +141,8 @@ class RunService:
         """The draft for a request. Raises `Invalid` or `NotFound` if the request cannot be met."""
         instance_type = self._known_type(request.instance_type)
         model = await self.find_model(request.model)
+        if request.batch and model.provider == DEMO:
+            raise Invalid(f"model {model.slug} has no batches: it answers here; leave `batch` out, or take another model")
         task = await asyncio.to_thread(self.task, request)
         draft = Benchmark(
             task=task,
@@ -267,7 +284,8 @@ class RunService:
     def task(self, request: NewRun) -> BenchmarkTask:
         """Selects the problems for a request. Blocking: it reads packs."""
         names = request.benchmarks or (self.default_benchmark(),)
-        return BenchmarkTask(benchmarks=[self._benchmark(name, request) for name in names])
+        parts = [self._benchmark(name, request) for name in names]
+        return BenchmarkTask(benchmarks=parts, params=dict(request.params or {}))
 
     def _benchmark(self, name: str, request: NewRun) -> PlannedBenchmark:
         info, selection = self._catalogue.get(name), request.selection

@@ -20,7 +20,7 @@ from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import CompressedJson, TypedJson, UtcDateTime
 from orchestrator.db.workspaces import Owned
-from orchestrator.runs.drafts import TASK, Task
+from orchestrator.runs.queueing.drafts import TASK, Task
 
 EVENT_ID = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -58,6 +58,8 @@ class ContainerRun(Owned, table=True):
     priority: int = 0
     budget_usd: float | None = None
     reuse_answers: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    batch: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    """Its calls go through the provider's batches, at their price."""
     deadline_s: int
     task: Task = Field(sa_column=Column(TypedJson(TASK), nullable=False))
     # state
@@ -73,6 +75,8 @@ class ContainerRun(Owned, table=True):
     reason: str | None = Field(default=None, max_length=40)
     error_message: str | None = Field(default=None, sa_column=Column(Text))
     waiting_for: str | None = Field(default=None, sa_column=Column(Text))
+    waiting_since: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    waited_s: float = Field(default=0.0, sa_column_kwargs={"server_default": "0"})
     inherited: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     """The run belongs to the installation that this one is a copy of; nothing here acts on it."""
     # progress and result
@@ -90,6 +94,12 @@ class ContainerRun(Owned, table=True):
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     started_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     completed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    # what people call it
+    name: str | None = Field(default=None, max_length=200)
+    tags: list[str] = Field(default_factory=list, sa_column=Column(JSON, nullable=False, server_default="[]"))
+    note: str | None = Field(default=None, sa_column=Column(Text))
+    author: str | None = Field(default=None, sa_column=Column(Text))
+    """The name of who created it at that time; None if the service did."""
     # resolution of a run that was given up
     dismissed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     """When it was dismissed, which ends its status as a dead letter."""

@@ -12,7 +12,8 @@ from orchestrator.alerts import queries as schedule_alert_queries
 from orchestrator.alerts.tables import Alert
 from orchestrator.archives import queries as archive_queries
 from orchestrator.models import queries as model_queries
-from orchestrator.runs.lifecycle import TERMINAL, RunEvent, RunState, Status, apply
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.lifecycle import TERMINAL, PutBack, RunEvent, RunState, Status, apply
 from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.tables import ContainerRun
 
@@ -51,6 +52,18 @@ def advance(session: Session, run: ContainerRun, event: RunEvent, now: datetime)
     }
     event_queries.append(session, "transition", now, run_id=run.id, attempt=after.attempt or None, data=facts)
     return after
+
+
+def put_back(session: Session, run_id: str, number: int, words: str, now: datetime) -> bool:
+    """Return a run to the queue whose container never came to be. The attempt is forgotten and its number used again."""
+    run = run_queries.lock(session, run_id)
+    attempt = run_queries.lock_attempt(session, run_id, number)
+    if run is None or attempt is None or run.attempt != number or run.status != Status.STARTING:
+        return False
+    if advance(session, run, PutBack(now, words), now).status is Status.PENDING:
+        run.waiting_for = words
+    session.delete(attempt)
+    return True
 
 
 def _plain(value: object) -> object:

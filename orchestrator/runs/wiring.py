@@ -20,7 +20,7 @@ from orchestrator.installation.service import Installation
 from orchestrator.retention.queries import deletion_of
 from orchestrator.runs.intake.artefacts import ArtefactStore
 from orchestrator.runs.intake.service import Intake
-from orchestrator.runs.plan import PositionCache, uid_shift
+from orchestrator.runs.queueing.plan import PositionCache, uid_shift
 from orchestrator.runs.scheduling.dispatcher import Dispatcher, Hold, LaunchPolicy
 from orchestrator.runs.scheduling.endings import LeasePolicy
 from orchestrator.runs.scheduling.fleet import Fleet

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -19,13 +20,54 @@ from orchestrator.startup import RUNNER_LISTENER_FAILED, RUNNER_LISTENER_OPEN
 
 log = structlog.get_logger()
 
+DATE_S = 1.0
+LOOK_S = 0.005
+"""uvicorn has no event for a connection that was closed."""
+
 
 class QuietServer(uvicorn.Server):
-    """A server inside our own process: signals are handled by the main one."""
+    """A server inside our own process: signals are handled by the main one. uvicorn polls ten times a second whether it
+    should exit, and waits as long for closed connections. This server is woken, so it costs nothing while it is idle and
+    stops at once."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        self._exit = asyncio.Event()
+        super().__init__(config)
+
+    @property
+    def should_exit(self) -> bool:
+        return self._exit.is_set()
+
+    @should_exit.setter
+    def should_exit(self, value: bool) -> None:
+        (self._exit.set if value else self._exit.clear)()
 
     @contextlib.contextmanager
     def capture_signals(self):  # type: ignore[no-untyped-def]
         yield
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):  # writes the date of the responses' headers
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DATE_S):
+                    await self._exit.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for listening in self.servers:
+            listening.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
+                await self._until_idle()
+        except TimeoutError:
+            for task in self.server_state.tasks:
+                task.cancel()
+        await self.lifespan.shutdown()
+
+    async def _until_idle(self) -> None:
+        while (self.server_state.connections or self.server_state.tasks) and not self.force_exit:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_S)
 
 
 def server_config(app: ASGIApp, host: str, port: int) -> uvicorn.Config:

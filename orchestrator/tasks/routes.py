@@ -14,7 +14,7 @@ from orchestrator.errors import Forbidden
 from orchestrator.http.policy import AGENT, ANYONE, Audit, Body, Policy, Router
 from orchestrator.runs.intake.artefacts import ArtefactStore
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.plan import command_of
+from orchestrator.runs.queueing.plan import command_of
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import same_token

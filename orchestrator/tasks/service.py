@@ -26,7 +26,7 @@ from orchestrator.runs.intake.bounds import storable
 from orchestrator.runs.intake.service import Claim, Intake, Superseded
 from orchestrator.runs.lifecycle import TERMINAL, Dispatched, GaveUp, Status
 from orchestrator.runs.live import queries as event_queries
-from orchestrator.runs.plan import command_of
+from orchestrator.runs.queueing.plan import command_of
 from orchestrator.runs.reasons import Reason, sentence
 from orchestrator.runs.scheduling.capacity import LOCAL, kind_is_full
 from orchestrator.runs.scheduling.holder_limits import full_holders

@@ -20,7 +20,7 @@ from orchestrator.evals.feedback import Opinion, contradicts, rate
 from orchestrator.evals.service import no_trace
 from orchestrator.jobs import queries as job_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import EvalExecuteTask, EvalGenerateTask
+from orchestrator.runs.queueing.drafts import EvalExecuteTask, EvalGenerateTask
 from orchestrator.system.clock import Clock
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.reading import Format, LeftOut, records

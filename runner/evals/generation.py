@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runner.contract.eval_rules import ALLOWED, ENTRY, problem_of
 from runner.contract.evals import (
     STAGE_PERCENT,
     EvalFailure,
@@ -22,6 +21,7 @@ from runner.contract.evals import (
     generation_key,
 )
 from runner.contract.events import FailureReason
+from runner.contract.rules.evals import ALLOWED, ENTRY, problem_of
 from runner.errors import BudgetExhausted, GatewayAway, PriceUnknown, ProviderFailed, RunFailed
 from runner.evals.prompt import Fault, Training, first_prompt, mistakes_text, repair_prompt
 from runner.evals.trial import Subject, Trial, Unsteady, difference, differs, too_many

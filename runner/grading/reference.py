@@ -25,7 +25,7 @@ OUTCOME_OF_TAG = {"too_slow": Outcome.TIME_LIMIT, "reference_failed": Outcome.IN
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ReferenceCheck:
     """The inputs and the reference solution to compare with."""
 
     reference: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from runner.benchmarks.defined import DefinedTask
 from runner.contract.events import Judgement, Outcome
-from runner.contract.model_judge import ModelJudge
+from runner.contract.rules.model_judge import ModelJudge
 from runner.contract.run_spec import ItemKey, judge_key
 from runner.errors import ProviderFailed
 from runner.grading.verdict import Verdict

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from runner.benchmarks.user_program import UserCodeFailed, UserProgram
-from runner.contract.python_file import PythonFile
+from runner.contract.rules.python_file import PythonFile
 from runner.contract.run_spec import ExecutionLimits
 from runner.sandbox.executor import Executor
 

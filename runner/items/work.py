@@ -6,21 +6,24 @@ that item's outcome and never ends the run; errors that end a run are raised as 
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from runner.benchmarks.adapter import Adapter, Task, adapter_for
 from runner.benchmarks.defined import DefinedTask
 from runner.benchmarks.python_file import PythonTask
+from runner.benchmarks.self_repair import SelfRepairTask
 from runner.contract.events import FailureReason, ItemResult, Outcome
 from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits, GivenAnswer, ItemKey, RunKind, RunSpec, call_key
 from runner.errors import (
     BudgetExhausted,
+    CallCollected,
     CallsEnded,
     GatewayAway,
     PriceUnknown,
     ProblemError,
     ProviderFailed,
+    RunDeferred,
     RunFailed,
 )
 from runner.grading.verdict import Verdict
@@ -29,11 +32,13 @@ from runner.items.call_facts import call_facts
 from runner.items.conversation import talk
 from runner.items.judging import JudgedByModel, Judging
 from runner.items.problems import Problems
+from runner.items.repairing import Graded, ask_and_repair, graded
+from runner.items.results import judged_item, told_item, turn_key, unanswered_item
 from runner.llm.calls import Calls
 from runner.llm.client import Completion, Finish, Prompt
 from runner.log import Log
 from runner.reporting.reporter import Reporter
-from runner.reporting.truncation import ANSWER_CHARS, cut, excerpt
+from runner.reporting.truncation import ANSWER_CHARS, THINKING_CHARS, cut
 from runner.rules.extraction import Extraction, Rule, search
 from runner.sandbox.executor import Executor
 
@@ -105,10 +110,12 @@ class Work:
         self._end: RunFailed | None = None
         self._unreadable = 0
         self._why_unreadable = "no problem could be understood"
+        self._collected = 0
         self.finished = 0
 
     async def run(self) -> int:
-        """Raises `RunFailed` if the run ends early; items in progress are finished and reported first."""
+        """Raises `RunDeferred` if calls wait for a batch, and `RunFailed` if the run ends early; items in progress are
+        finished and reported first."""
         queue = iter(self._items)
         waiting = self._spec.concurrency * (2 if self._judges else 1)
         workers = min(waiting + 2 * self._spec.sandbox_slots, max(len(self._items), 1))
@@ -117,6 +124,8 @@ class Work:
                 group.create_task(self._worker(queue))
         if self._end is not None:
             raise self._end
+        if self._collected:
+            raise RunDeferred(self._collected)
         if self._items and self._unreadable == len(self._items):
             raise RunFailed(FailureReason.DATASET_ERROR, str(self._problems.failed or self._why_unreadable))
         return self.finished
@@ -133,6 +142,9 @@ class Work:
             except PriceUnknown as error:
                 self._end_with(FailureReason.PRICE_UNKNOWN, str(error))
                 return
+            except CallCollected:
+                self._collected += 1
+                continue
             except CallsEnded:
                 return
             finally:
@@ -156,21 +168,21 @@ class Work:
                 if result.outcome is not Outcome.INFRA_ERROR or not left:
                     return result
                 self._log("item.again", item=item.call_key, trouble=result.detail)
-            except (BudgetExhausted, PriceUnknown, CallsEnded):
+            except (BudgetExhausted, PriceUnknown, CallsEnded, CallCollected):
                 raise
             except ProblemError as error:
                 self._unreadable += 1
                 self._why_unreadable = str(error)
-                return _without_answer(item, Outcome.INFRA_ERROR, str(error))
+                return unanswered_item(item.key, Outcome.INFRA_ERROR, str(error))
             except ProviderFailed as error:
-                return _without_answer(item, Outcome.PROVIDER_ERROR, str(error))
+                return unanswered_item(item.key, Outcome.PROVIDER_ERROR, str(error))
             except GatewayAway as error:
-                return _without_answer(item, Outcome.INFRA_ERROR, f"the gateway did not answer: {error}")
+                return unanswered_item(item.key, Outcome.INFRA_ERROR, f"the gateway did not answer: {error}")
             except Exception as error:
                 problem = f"{type(error).__name__}: {error}"
                 self._log("item.trouble", item=item.call_key, trouble=problem)
                 self._reporter.log("warning", f"error in {item.call_key}: {problem}")
-        return _without_answer(item, Outcome.INFRA_ERROR, problem)
+        return unanswered_item(item.key, Outcome.INFRA_ERROR, problem)
 
     async def _once(self, item: Item) -> ItemResult:
         if self._spec.kind == RunKind.GRADE:
@@ -178,34 +190,48 @@ class Work:
         asked_task = await self._task(item)
         if isinstance(asked_task, PythonTask):
             return await self._talk(item, asked_task)
-        prompt = asked_task.prompt()
+        prompt, repairs = asked_task.prompt(), isinstance(asked_task, SelfRepairTask)
         del asked_task
+        if repairs:
+            return await self._repair(item, prompt)
         completion = await self._model.ask(prompt, item.call_key)
         async with self._judging:
             task = await self._task(item)
             extraction = await search(task.extract, completion.text)
             verdict = await self._verdict(item, task, completion, extraction)
             del task
-        result = _judged(item, completion.text, extraction, await self._by_model(item, extraction, verdict))
+        result = judged_item(item.key, completion.text, extraction, await self._by_model(item, extraction, verdict))
         question = {"prompt": cut(prompt.text, ANSWER_CHARS), "prompt_version": prompt.version}
+        question["thinking"] = cut(completion.thinking, THINKING_CHARS)
         return result.model_copy(update={**question, "calls": [call_facts(completion, item.call_key)]})
 
     async def _talk(self, item: Item, task: PythonTask) -> ItemResult:
         """Asks turn by turn, and has the user's own program score the answer."""
-        keys: list[str] = []
-
-        async def ask(prompt: Prompt, turn: int) -> Completion:
-            keys.append(call_key(item.benchmark, item.problem_id, item.sample_index, turn))
-            return await self._model.ask(prompt, keys[-1])
-
+        ask = self._turns_of(item)
         said = await talk(task, ask, self._executor, self._limits[item.benchmark], item.call_key)
         async with self._judging:
             verdict = said.verdict or await self._verdict(item, task, said.last, said.extraction)
         assert verdict is not None, "no model judges a Python file"
-        result = _judged(item, said.last.text, said.extraction, verdict)
-        question = {"prompt": cut(said.asked, ANSWER_CHARS), "prompt_version": said.prompt.version}
-        calls = [call_facts(completion, key) for completion, key in zip(said.completions, keys, strict=True)]
-        return result.model_copy(update={**question, "calls": calls})
+        return told_item(item.key, said.completions, said.extraction, verdict, said.asked, said.prompt.version)
+
+    async def _repair(self, item: Item, prompt: Prompt) -> ItemResult:
+        """Asks for a program, and once more if it fails."""
+
+        async def judge(completion: Completion) -> Graded:
+            async with self._judging:
+                task = await self._task(item)
+                assert isinstance(task, SelfRepairTask)
+                extraction = await search(task.extract, completion.text)
+                verdict = await self._verdict(item, task, completion, extraction)
+            assert verdict is not None, "no model judges programs"
+            return graded(task, extraction, verdict)
+
+        done = await ask_and_repair(prompt, self._turns_of(item), judge)
+        return told_item(item.key, done.completions, done.extraction, done.verdict, done.asked, prompt.version)
+
+    def _turns_of(self, item: Item) -> Callable[[Prompt, int], Awaitable[Completion]]:
+        """Asks with a key for each turn."""
+        return lambda prompt, turn: self._model.ask(prompt, turn_key(item.key, turn))
 
     async def _grade(self, item: Item) -> ItemResult:
         """Judges a stored answer: the same way, without a call to the model that gave it."""
@@ -218,7 +244,7 @@ class Work:
                 extraction = await search(task.extract, text)
             verdict = await self._verdict(item, task, Completion(text, finish=_finish(stored)), extraction)
             version = task.prompt().version if item.benchmark in self._judges else ""
-        result = _judged(item, text, extraction, await self._by_model(item, extraction, verdict))
+        result = judged_item(item.key, text, extraction, await self._by_model(item, extraction, verdict))
         return result.model_copy(update={"prompt_version": version})
 
     async def _verdict(self, item: Item, task: Task, completion: Completion, extraction: Extraction) -> Verdict | None:
@@ -278,40 +304,6 @@ def unjudged(completion: Completion, code: str | None, complete: bool) -> Outcom
 
 def _finish(answer: GivenAnswer) -> Finish:
     return Finish(answer.finish) if answer.finish in set(Finish) else Finish.OTHER
-
-
-def _judged(item: Item, text: str, extraction: Extraction, judged: Verdict | JudgedByModel) -> ItemResult:
-    verdict, by_model = (judged, None) if isinstance(judged, Verdict) else (judged.verdict, judged)
-    return ItemResult(
-        benchmark=item.benchmark,
-        problem_id=item.problem_id,
-        sample_index=item.sample_index,
-        outcome=verdict.outcome,
-        parity_outcome=verdict.parity,
-        score=verdict.score,
-        detail=verdict.detail,
-        answer=cut(text, ANSWER_CHARS),
-        code=None if extraction.code is None else cut(extraction.code, ANSWER_CHARS),
-        extraction_rule=extraction.rule.value,
-        tests_total=verdict.tests_total,
-        tests_passed=verdict.tests_passed,
-        tests=verdict.tests,
-        usage=verdict.usage,
-        exit=verdict.exit,
-        fragile=verdict.fragile,
-        judgements=by_model.judgements if by_model else [],
-        judge_prompt=by_model.prompt if by_model else "",
-    )
-
-
-def _without_answer(item: Item, outcome: Outcome, detail: str) -> ItemResult:
-    return ItemResult(
-        benchmark=item.benchmark,
-        problem_id=item.problem_id,
-        sample_index=item.sample_index,
-        outcome=outcome,
-        detail=excerpt(detail),
-    )
 
 
 def _limits(spec: RunSpec, benchmark: BenchmarkSpec) -> ExecutionLimits:

@@ -23,6 +23,10 @@ FINISHES = {
 }
 
 
+LEAST_THINKING = 1024
+"""The smallest budget that the provider accepts."""
+
+
 class AnthropicClient:
     def __init__(self, model: ModelSpec, gateway_url: str, token: str) -> None:
         self._model = model
@@ -88,8 +92,11 @@ def _options(model: ModelSpec) -> dict[str, Any]:
         options["extra_body"] = extra
     if model.stop:
         options["stop_sequences"] = model.stop
-    if model.thinking_budget is not None:
-        options["thinking"] = {"type": "enabled", "budget_tokens": model.thinking_budget}
+    if model.thinking is False:
+        options["thinking"] = {"type": "disabled"}
+    elif model.thinking_budget is not None or model.thinking:
+        budget = model.thinking_budget or max(LEAST_THINKING, model.max_tokens // 2)
+        options["thinking"] = {"type": "enabled", "budget_tokens": budget}
     if model.effort is not None:
         options["output_config"] = {"effort": model.effort}
     return options

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from runner.contract import run_spec
 from runner.contract.run_spec import ModelSpec
-from runner.errors import BudgetExhausted, CallError, GatewayAway, PriceUnknown, ProviderFailed
+from runner.errors import BudgetExhausted, CallCollected, CallError, GatewayAway, PriceUnknown, ProviderFailed
 from runner.process.boot import SOCKET_OPTIONS, seconds
 
 if TYPE_CHECKING:
@@ -148,6 +148,8 @@ def error_for(status: int, body: object, headers: Mapping[str, str], message: st
         status = body["status"]
     text = f"{detail} (status {status}{f', {code}' if code else ''})" if status >= 400 else detail
     scope = _scope_of(body)
+    if code == "COLLECTED":
+        return CallCollected(detail)
     if code == "PRICE_UNKNOWN":
         return PriceUnknown(detail)
     if status == 402 or code == "BUDGET_EXHAUSTED":

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import openai
 
-from runner.contract.run_spec import CALL_KEY_HEADER, ModelSpec, Protocol
+from runner.contract.run_spec import CALL_KEY_HEADER, THINKING_FIELD, ModelSpec, Protocol
 from runner.errors import GatewayAway
 from runner.llm.client import REPLAYED_HEADER, SILENCE_S, Completion, Finish, Prompt, error_for, gateway_transport
 
@@ -91,7 +91,8 @@ class OpenAIClient:
 
     async def _responses(self, prompt: Prompt, headers: dict[str, str], began: float) -> Completion:
         final: Any = None
-        options: dict[str, Any] = {"reasoning": {"effort": self._model.effort}} if self._model.effort else {}
+        effort = self._model.effort or ("none" if self._model.thinking is False else None)
+        options: dict[str, Any] = {"reasoning": {"effort": effort}} if effort else {}
         stream: openai.AsyncStream[Any] = await self._client.responses.create(
             model=self._model.name,
             instructions=prompt.system or None,
@@ -130,6 +131,10 @@ def _options(model: ModelSpec) -> dict[str, Any]:
     fields = {"temperature": model.temperature, "top_p": model.top_p, "seed": model.seed, "stop": model.stop or None}
     options = {name: value for name, value in fields.items() if value is not None}
     extra = model.extra_body if model.top_k is None else {"top_k": model.top_k, **model.extra_body}
+    if model.chat_template_kwargs:
+        extra = {"chat_template_kwargs": model.chat_template_kwargs, **extra}
+    if model.thinking is not None and model.protocol is Protocol.OPENAI_CHAT:
+        extra = {THINKING_FIELD: model.thinking, **extra}
     if model.protocol is Protocol.OPENAI_RESPONSES:  # without these arguments, but a compatible server may know them
         extra = {name: options.pop(name) for name in ("seed", "stop") if name in options} | extra
     return {**options, "extra_body": extra} if extra else options

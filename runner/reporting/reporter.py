@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from runner.contract.evals import EvalWrittenEvent, JobProgressEvent, JobStage, Judgement, JudgementsEvent, Round
 from runner.contract.events import (
     CompleteEvent,
+    DeferredEvent,
     Desired,
     EventAck,
     ExpectedEvent,
@@ -64,7 +65,7 @@ class _Pending:
 
 
 class Reporter:
-    """Use with `async with`; call `stage`, `log` and `item`, and `complete` or `failed` last."""
+    """Use with `async with`; call `stage`, `log` and `item`, and `complete`, `deferred` or `failed` last."""
 
     def __init__(
         self,
@@ -152,6 +153,13 @@ class Reporter:
         self._last = True
         self._usage.take()
         self._add(CompleteEvent(seq=self._next()))
+        await self.flush()
+
+    async def deferred(self, calls: int) -> None:
+        """Reports that the rest waits for a batch; returns when everything is acknowledged."""
+        self._last = True
+        self._usage.take()
+        self._add(DeferredEvent(seq=self._next(), calls=calls))
         await self.flush()
 
     async def failed(self, reason: FailureReason, message: str, code: str | None = None) -> None:

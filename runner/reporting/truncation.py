@@ -5,6 +5,7 @@ from runner.contract.events import ItemResult, LogEvent, ProgressEvent
 MARK = "\n[... {} more characters were cut here ...]"
 EXCERPT_CHARS = 2_000
 ANSWER_CHARS = 1_000_000
+THINKING_CHARS = 200_000
 SHORTEST = 100
 
 

@@ -5,8 +5,8 @@ import re
 from enum import StrEnum
 from typing import Any
 
-from runner.contract.grading_rules import AnswerRule, Find
-from runner.contract.patterns import matches
+from runner.contract.rules.grading import AnswerRule, Find
+from runner.contract.rules.patterns import matches
 from runner.rules.boxed_answer import extract_boxed
 from runner.rules.extraction import Extraction, blocks_of, extract_code, without_thinking
 from runner.rules.letter_answer import TEN, extract_letter

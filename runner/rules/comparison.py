@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from runner.contract.grading_rules import By, Ignore, JudgeRule
 from runner.contract.numbers import as_decimal
-from runner.contract.patterns import search
+from runner.contract.rules.grading import By, Ignore, JudgeRule
+from runner.contract.rules.patterns import search
 
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)

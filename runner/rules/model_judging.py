@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from runner.contract.model_judge import ModelJudge, VerdictForm
+from runner.contract.rules.model_judge import ModelJudge, VerdictForm
 
 FRAME_VERSION = "judge-1"
 MAX_ANSWER_CHARS = 200_000

@@ -137,6 +137,8 @@ class Executor:
                     checked = Checked(failed(str(error)), again=True)
                 if not checked.again or failures:
                     return checked.execution
+                if checked.execution.ending is Ending.sandbox_failed:
+                    slot.discard()  # whatever failed there would fail again
                 failures += 1
 
     async def _check(self, slot: Slot, program: str, task: bytes, judge_flavour: str, limits: Limits) -> "Checked":
@@ -160,9 +162,11 @@ class Executor:
         # A judge that served before may be at fault itself, so its complaint is checked with a new judge.
         suspicious = not fresh and (judged.ending is not Ending.finished or judge_word(judged) == "raised")
         if suspicious or not judge.alive or judge.tests >= _CHECKS_PER_JUDGE:
-            if judge.alive:
-                await judge.end()
-            slot.dismiss(judge_flavour)
+            try:
+                if judge.alive:
+                    await judge.end()
+            finally:  # also if the caller is cancelled: a judge that was told to end must not serve again
+                slot.dismiss(judge_flavour)
         execution = combine(judged, ended)
         disturbed = judge.disturbed or candidate.disturbed or execution.ending is Ending.sandbox_failed
         return Checked(execution, again=disturbed or suspicious)

@@ -19,6 +19,7 @@ from tests.served import TOKEN, served
 ROOT = Path(__file__).parents[2]
 MAY_ANSWER: dict[str, list[int]] = {
     "/api/commands/compare": [422],
+    "/api/container-runs/{run_id}/comparison": [422],
     "/api/container-runs/{run_id}/moves": [409],
     "/api/container-runs/{run_id}/artefacts/{name}": [404],
     "/shared/badges/{model_id}/{key}.svg": [404],
@@ -107,6 +108,8 @@ async def test_a_generated_client_works(world: World, tmp_path: Path) -> None:
             "/api/benchmarks/{name}": {"name": "sample"},
             "/api/benchmarks/{name}/agreement": {"name": "sample"},
             "/api/benchmarks/catalogue/{name}": {"name": "mmlu"},
+            "/api/prices/find": {"provider": "anthropic", "model": "claude-fable-5"},
+            "/api/providers/{name}": {"name": "anthropic"},
         },
         "may_answer": MAY_ANSWER,
     }

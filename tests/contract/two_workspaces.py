@@ -16,8 +16,8 @@ from orchestrator.evals.tables import Eval, EvalExecution, EvalJob, EvalSet
 from orchestrator.gateway.ledger.tables import DaySpending, GatewayCall
 from orchestrator.limits.tables import LimitRow
 from orchestrator.provider_keys.tables import ProviderKey
-from orchestrator.runs.drafts import EvalGenerateTask
 from orchestrator.runs.live import queries as event_queries
+from orchestrator.runs.queueing.drafts import EvalGenerateTask
 from orchestrator.runs.tables import Artefact
 from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
 from orchestrator.system.identifiers import token_hash, uuid7

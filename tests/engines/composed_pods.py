@@ -92,6 +92,16 @@ MACHINE_REMOVED = pod(
     phase="Failed",
 )
 GATED = unplaced("SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
+SENT_BACK_TO_ITS_QUEUE = pod(
+    RUNNING,
+    condition(
+        "TerminationTarget",
+        "True",
+        reason="WorkloadEvicted",
+        message="Preempted to accommodate a workload with a higher priority",
+    ),
+    deletionTimestamp="2026-11-18T08:00:44Z",
+)
 NO_ROOM = unplaced(
     "Unschedulable",
     "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. "

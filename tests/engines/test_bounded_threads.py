@@ -69,6 +69,24 @@ async def test_a_cancelled_caller_gives_up_too() -> None:
     threads.close()
 
 
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_caller_cancelled_when_the_answer_arrives_does_not_go_on(steps: int) -> None:
+    """Whichever step of the event loop the cancellation meets: a loop that is told to stop must not miss it."""
+    threads, ended = BoundedThreads(1, "test"), threading.Event()
+    asking = asyncio.create_task(threads.call(lambda _: 7, limit_s=60))
+    await asyncio.sleep(0)
+    threads._pool.submit(ended.set)
+    assert ended.wait(60)  # the loop stands still meanwhile, so the answer waits for its next step
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    if asking.cancel():
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    else:
+        assert await asking == 7
+    threads.close()
+
+
 async def test_a_stream_ends_with_its_source_and_on_quiet_errors() -> None:
     def items() -> Iterator[int]:
         yield 1

@@ -181,8 +181,9 @@ def test_the_compose_file() -> None:
     services = file["services"]
     mounts = {name: [mount["target"] for mount in service.get("volumes", [])] for name, service in services.items()}
     assert [name for name, targets in mounts.items() if "/var/run/docker.sock" in targets] == ["orchestrator"]
-    assert [port["host_ip"] for port in services["orchestrator"]["ports"]] == ["127.0.0.1"]
-    assert not any(service.get("ports") for name, service in services.items() if name != "orchestrator")
+    ports = {name: [port["host_ip"] for port in service.get("ports", [])] for name, service in services.items()}
+    opened = ("orchestrator", "grafana")
+    assert all(addresses == (["127.0.0.1"] if name in opened else []) for name, addresses in ports.items()), ports
     assert [name for name, service in services.items() if "runners" in service.get("networks", {})] == ["orchestrator"]
     runners = file["networks"]["runners"]
     assert (runners["name"], runners["internal"]) == ("benchyard-runners", True)

@@ -18,6 +18,10 @@ inner_handles
 PERMITTED = {Allow.PROCESSES: frozenset(_WITH_PROCESSES.split()), Allow.FILES: frozenset(_WITH_FILES.split())}
 """Hostile programs whose attempt is just what the profile allows; they must still leave nothing behind."""
 
+STOPS_ITSELF = frozenset({"stem_kill_siblings"})
+"""Permitted to signal its own group, it stops itself in its first milliseconds and stays so until its wall-clock limit."""
+STOPPED_WALL_S = 5.0
+
 
 def permitted(name: str, allow: Allow) -> bool:
     return any(name in names for wanted, names in PERMITTED.items() if wanted in allow)

@@ -29,7 +29,7 @@ from runner.sandbox.protocol.values import same
 from tests.sandbox.cheats import CHEATS
 from tests.sandbox.hostile import HOSTILE
 from tests.sandbox.ordinary import ORDINARY
-from tests.sandbox.profiles import HOSTILE_PROFILES, ORDINARY_PROFILES, permitted
+from tests.sandbox.profiles import HOSTILE_PROFILES, ORDINARY_PROFILES, STOPPED_WALL_S, STOPS_ITSELF, permitted
 from tests.sandbox.programs import ROOMY_LIMITS, SHORT_LIMITS, SUITE_LIMITS, Cheat, Hostile, Ordinary
 from tests.sandbox.traces import objects, processes
 
@@ -138,6 +138,8 @@ class Suite:
         source = self.canaries.fill_in(item.source)
         short = "time_limit" in item.must
         limits = replace(SHORT_LIMITS if short else self.patient(SUITE_LIMITS), allow=self.allow)
+        if item.name in STOPS_ITSELF and permitted(item.name, self.allow):
+            limits = replace(limits, wall_s=STOPPED_WALL_S * self.patience)
         (execution,) = await self.executor.run_stdin(source, [b""], limits, lambda *_: False)
         allowed = item.must.split()
         if not self.can_open and "finished" in allowed:

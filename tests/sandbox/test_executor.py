@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from runner.sandbox.executor import Executor
+from runner.sandbox.executor import _LAST_WORDS_S, Executor
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Ending, Execution
+from runner.sandbox.pool.watchdog import cpu_seconds
 from runner.sandbox.pool.worker import ENVIRONMENT, _pair, _receive
-from runner.sandbox.pool.worker_pool import SandboxUnavailableError
+from runner.sandbox.pool.worker_pool import CANDIDATE, SandboxUnavailableError
 from runner.sandbox.protocol.values import same
 from tests.uids import own_uid_base
 
@@ -321,6 +322,26 @@ def test_cancelled_at_any_moment() -> None:
         done = await executor.run_stdin("print(input())", [b"1", b"2", b"3"], LIMITS, lambda *_: True)
         assert [one.stdout for one in done] == [b"1\n", b"2\n", b"3\n"]
         assert (await executor.run_check("def f(): return 1", "assert f() == 1", "f", LIMITS)).passed
+
+    use(work)
+
+
+def test_a_program_killed_from_outside_whose_report_comes_late_is_tried_again() -> None:
+    async def work(executor: Executor) -> None:
+        assert (await executor.run_check("def f(): return 1", "assert f() == 1", "f", LIMITS)).passed
+        slot = executor._idle[-1]
+        (worker,) = (one for (_, role, _), one in slot.workers.items() if role == CANDIDATE)
+        before = worker._running
+        slow = executor.run_check("import time\ndef f():\n    time.sleep(0.5)\n    return 1", "assert f() == 1", "f", LIMITS)
+        job = asyncio.create_task(slow)
+        async with asyncio.timeout(60):
+            while worker._running in (0, before) or not cpu_seconds(worker._running):
+                await asyncio.sleep(0.01)
+        os.kill(worker.pid, signal.SIGSTOP)
+        os.kill(worker._running, signal.SIGKILL)
+        await asyncio.sleep(2 * _LAST_WORDS_S)
+        os.kill(worker.pid, signal.SIGCONT)
+        assert (await job).passed
 
     use(work)
 

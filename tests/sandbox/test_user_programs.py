@@ -9,8 +9,8 @@ import pytest
 from runner.benchmarks.python_file import PythonTask
 from runner.benchmarks.user_program import UserCodeFailed, UserProgram
 from runner.contract.events import Outcome
-from runner.contract.grading_rules import AnswerRule, By, GradingRules, JudgeRule
-from runner.contract.python_file import PythonFile
+from runner.contract.rules.grading import AnswerRule, By, GradingRules, JudgeRule
+from runner.contract.rules.python_file import PythonFile
 from runner.contract.run_spec import ExecutionLimits
 from runner.sandbox.executor import Executor
 

@@ -20,8 +20,8 @@ from orchestrator.http.audit_trail import without_secrets
 from runner.benchmarks.humaneval import whole_program
 from runner.benchmarks.livecodebench import METHOD
 from runner.commands.figures import figures_in
-from runner.contract.eval_rules import problem_of
 from runner.contract.parsing import parse
+from runner.contract.rules.evals import problem_of
 from runner.grading.verdict import same_output
 from runner.reporting.truncation import cut
 from runner.rules.boxed_answer import extract_boxed

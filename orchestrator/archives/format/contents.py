@@ -21,7 +21,7 @@ from typing import Any
 from sqlmodel import Session
 
 from orchestrator.archives.format.artefacts import artefact_members
-from orchestrator.archives.format.digest import Verdict, grading_digest, is_verdict, score_text
+from orchestrator.archives.format.digest import ArchivedVerdict, grading_digest, is_verdict, score_text
 from orchestrator.archives.format.layout import FORMAT, ITEMS, MANIFEST, OUTPUT
 from orchestrator.archives.format.tar_stream import Member, gzipped, measured, tar_of, whole
 from orchestrator.db.session import Database
@@ -30,10 +30,10 @@ from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import plan_rows
 from orchestrator.runs.intake.bounds import JudgedAnswer, answer_digest, judged_answers
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.live import queries as event_queries
+from orchestrator.runs.queueing.drafts import plan_rows
 from orchestrator.runs.reports.exports.lines import item
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.reports.model_names import model_name
@@ -44,6 +44,15 @@ PIECE = 1 << 20
 LOG_EVENTS = ("log", "stage", "transition")
 LOG_BYTES = 64 << 20
 SAID_AT_ONCE = 20
+LATER_FACTS = (
+    "reasoning_price",
+    "batch_input_price",
+    "batch_output_price",
+    "long_prompt_prices",
+    "price_source",
+    "context_tokens",
+)
+"""Columns of models that came after the first archives."""
 SECRET = {"token_hash", "log_tail"}
 SLIM = ("position", "benchmark", "problem_id", "sample_index", "outcome", "parity_outcome", "score")
 
@@ -74,7 +83,7 @@ class _Rows:
     """None if the run uses no model."""
     attempts: Sequence[Attempt]
     artefacts: Sequence[Artefact]
-    verdicts: list[Verdict]
+    verdicts: list[ArchivedVerdict]
     items: int
 
 
@@ -124,10 +133,10 @@ async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: 
     return Contents(run_id, kind, digest, (whole(MANIFEST, _json(manifest)), *members))
 
 
-def verdicts_of(run: ContainerRun, answers: Sequence[JudgedAnswer]) -> list[Verdict]:
+def verdicts_of(run: ContainerRun, answers: Sequence[JudgedAnswer]) -> list[ArchivedVerdict]:
     packs = {part.name: (part.pack_digest, part.adapter) for part in run.task.benchmarks}
     return [
-        Verdict(
+        ArchivedVerdict(
             answer.benchmark,
             answer.problem_id,
             answer.sample_index,
@@ -222,13 +231,19 @@ async def _repeat_output(db: Database, run_id: str) -> AsyncIterator[bytes]:
 
 def _about(run: ContainerRun, model: LlmModel | None) -> dict[str, Any]:
     unused = set() if run.judge_cost_usd else {"judge_cost_usd"}  # as in archives of earlier versions
+    unused |= set() if run.batch else {"batch", "waiting_since", "waited_s"}
     facts = _facts(run, {"task"} | unused) | {"cost_usd": ModelCost(run.cost_usd, run.unpriced_calls).usd}
     facts["fruitless"] = facts.pop("attempts_without_progress")  # the column's former name, as in earlier archives
-    return {"run": facts, "model": None if model is None else _facts(model), "plan": plan_rows(run.task)}
+    return {"run": facts, "model": None if model is None else _model_facts(model), "plan": plan_rows(run.task)}
 
 
 def _attempt(row: Attempt) -> dict[str, Any]:
     return _facts(row, SECRET | {"agent_id"}) | {"engine": row.engine_label}
+
+
+def _model_facts(model: LlmModel) -> dict[str, Any]:
+    """Without facts that are not known of it, which archives of earlier versions do not have."""
+    return _facts(model, {name for name in LATER_FACTS if getattr(model, name) is None})
 
 
 def _facts(row: ContainerRun | Attempt | LlmModel, without: Collection[str] = ()) -> dict[str, Any]:

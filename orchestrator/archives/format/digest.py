@@ -13,7 +13,7 @@ from runner.contract.events import NOT_THE_MODELS_FAULT
 
 
 @dataclass(frozen=True, order=True)
-class Verdict:
+class ArchivedVerdict:
     """The input of the digest. Answers are given as digests; `pack_digest` names the source of the tests."""
 
     benchmark: str
@@ -37,7 +37,7 @@ def score_text(score: float | None) -> str:
     return "" if score is None else repr(float(score))
 
 
-def grading_digest(verdicts: Iterable[Verdict]) -> str:
+def grading_digest(verdicts: Iterable[ArchivedVerdict]) -> str:
     """Independent of the order of the verdicts. Verdicts without a score are as before there were scores."""
     digest = hashlib.sha256()
     for verdict in sorted(verdicts):

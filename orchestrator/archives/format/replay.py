@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from orchestrator.archives.format.digest import Verdict, grading_digest, is_verdict, score_text
+from orchestrator.archives.format.digest import ArchivedVerdict, grading_digest, is_verdict, score_text
 
 Key = tuple[str, str, int]
 """(benchmark, problem, sample)"""
@@ -30,7 +30,7 @@ class Verdicts:
     """The verdicts of an archive, collected while it is read."""
 
     packs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    then: dict[Key, Verdict] = field(default_factory=dict)
+    then: dict[Key, ArchivedVerdict] = field(default_factory=dict)
 
     def add(self, item: Mapping[str, Any]) -> bool:
         """Whether the result is a verdict and so part of the digest."""
@@ -38,7 +38,7 @@ class Verdicts:
             return False
         key = (str(item["benchmark"]), str(item["problem_id"]), int(item["sample_index"]))
         outcomes = str(item["outcome"]), str(item.get("parity_outcome") or "")
-        self.then[key] = Verdict(*key, str(item["answer_digest"]), *outcomes, "", "", score_text(item.get("score")))
+        self.then[key] = ArchivedVerdict(*key, str(item["answer_digest"]), *outcomes, "", "", score_text(item.get("score")))
         return True
 
     def with_packs(self, manifest: Mapping[str, Any]) -> Verdicts:

@@ -35,13 +35,14 @@ def with_files(config: dict[str, Any], base: Path) -> dict[str, Any]:
     """The batch description with its files read; paths are relative to the description's directory."""
     commands, harnesses = config.get("commands"), config.get("harnesses")
     if isinstance(commands, list):
-        config = {**config, "commands": [_read(part, base) for part in commands]}
+        config = {**config, "commands": [with_paths_read(part, base) for part in commands]}
     if isinstance(harnesses, list):
-        config = {**config, "harnesses": [_read(part, base) for part in harnesses]}
-    return _read(config, base) if isinstance(commands, list) else config
+        config = {**config, "harnesses": [with_paths_read(part, base) for part in harnesses]}
+    return with_paths_read(config, base) if isinstance(commands, list) else config
 
 
-def _read(part: Any, base: Path) -> Any:
+def with_paths_read(part: Any, base: Path) -> Any:
+    """One command or harness with the files read that its description names by their paths."""
     if not isinstance(part, dict) or not isinstance(part.get("files"), list):
         return part
     return {**part, "files": [_entry(entry, base) for entry in part["files"]]}

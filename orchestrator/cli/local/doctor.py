@@ -13,6 +13,7 @@ from orchestrator.cli.errors import CliError
 from orchestrator.cli.local.checks import BAD, OK, WARN, Check, level_check
 from orchestrator.cli.local.teardown import uses_docker
 from orchestrator.cli.view.text import GIB, clean, size
+from orchestrator.dashboard.assets import browser_packages
 from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.engines.engine import EngineError
 from orchestrator.settings import Settings
@@ -25,8 +26,8 @@ SANDBOX_S = 60.0
 
 def examine(settings: Settings, connection: Connection, client: Client) -> list[Check]:
     if settings.engine == "kubernetes":
-        return [*_cluster(settings), _disk(settings), *_service(connection, client)]
-    return [*_engine(settings), _sandbox_here(settings), _disk(settings), *_service(connection, client)]
+        return [*_cluster(settings), _disk(settings), _pages(), *_service(connection, client)]
+    return [*_engine(settings), _sandbox_here(settings), _disk(settings), _pages(), *_service(connection, client)]
 
 
 def _cluster(settings: Settings) -> Iterator[Check]:
@@ -80,6 +81,15 @@ def _disk(settings: Settings) -> Check:
     (free, total), enough = settings.room.usage(), settings.room.spare() >= 0
     sentence = f"{free / GIB:.1f} of {total / GIB:.0f} GiB are free at {clean(settings.data.absolute())}."
     return Check("disk", OK if enough else BAD, sentence if enough else f"{sentence} No run starts until there is more.")
+
+
+def _pages() -> Check:
+    if browser_packages().complete:
+        return Check("pages", OK, "Interactive charts, mathematics and fonts are installed.")
+    sentence = (
+        "Charts are drawn on the server, mathematics stays TeX, fonts are the system's: the packages from npm are missing."
+    )
+    return Check("pages", WARN, f"{sentence} In a checkout, scripts/browser-packages gets them; then restart the service.")
 
 
 def _service(connection: Connection, client: Client) -> Iterator[Check]:

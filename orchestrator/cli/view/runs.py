@@ -32,6 +32,11 @@ def subject(run: Run) -> str:
     return str(run["model"] or run.get("image") or run["kind"])
 
 
+def label_words(run: Run) -> str:
+    """The name and the tags of a run; an older service knows none."""
+    return " ".join(word for word in (run.get("name") or "", *(f"#{tag}" for tag in run.get("tags") or ())) if word)
+
+
 def _passed(run: Run) -> str:
     if run["kind"] == "command":
         return f"{run['passed']}/{run['progress']['done']}"
@@ -48,7 +53,7 @@ def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
         rows.append(
             (
                 short[str(run["id"])],
-                subject(run),
+                " ".join(filter(None, (subject(run), label_words(run)))),
                 ", ".join(run["benchmarks"]),
                 status_text(run["status"]),
                 f"{run['progress']['done']}/{run['progress']['total']}",
@@ -130,6 +135,8 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
     head = facts(
         (
             ("Run", run["id"]),
+            ("Name", label_words(run) or None),
+            ("Note", run.get("note")),
             ("Image", run.get("image")),
             ("Model", subject(run) if run["kind"] != "command" else None),
             ("Benchmark", ", ".join(run["benchmarks"])),
@@ -145,9 +152,10 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
             ("Provider", run["provider"]),
             ("Budget", run["budget_usd"] and money(run["budget_usd"])),
             ("Answers", "reuses answers of other runs" if run["reuse_answers"] else None),
+            ("Price", "of the provider's batches" if run.get("batch") else None),
             ("Judge", _judges(run)),
             ("Cost", f"{cost_of(run)}, {run['input_tokens']} tokens in, {run['output_tokens']} out"),
-            ("Created", f"{_at(run['created_at'])} ({run['trigger_type']})"),
+            ("Created", f"{_at(run['created_at'])} ({run['trigger_type']}{_author(run)})"),
             ("Started", run["started_at"] and _at(run["started_at"])),
             ("Ended", run["completed_at"] and f"{_at(run['completed_at'])}, took {took(run, now)}"),
             ("Retry of", run["retry_of"]),
@@ -155,6 +163,10 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
         )
     )
     return Group(head, "", attempts_table(run["attempts"])) if run["attempts"] else head
+
+
+def _author(run: Run) -> str:
+    return f", by {clean(run['author'])}" if run.get("author") else ""
 
 
 def _judges(run: Run) -> str | None:

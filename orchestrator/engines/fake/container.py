@@ -42,6 +42,7 @@ class FakeContainer:
     machine: str | None = None
     placed_at: datetime | None = None
     image_missing: bool = False
+    boot_line_lost: bool = False
     evicted: bool = False
     terminate: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by SIGTERM; a behaviour may wait for it and end cleanly."""
@@ -127,6 +128,7 @@ class FakeContainer:
             machine=self.machine,
             placed_at=self.placed_at,
             image_missing=self.image_missing,
+            boot_line_lost=self.boot_line_lost,
             evicted=self.evicted,
         )
 

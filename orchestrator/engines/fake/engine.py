@@ -42,6 +42,7 @@ class Faults:
     launch_delay_s: float = 0.0  #: how long launch takes
     launch_answer_lost: bool = False  #: the container runs, but launch ends in `EngineUnreachable`
     start_lost: bool = False  #: the container is created but never started, and launch ends in `EngineUnreachable`
+    boot_line_lost: bool = False  #: the container waits for a boot line that never comes, as `start_lost` otherwise
     image_missing: bool = False  #: every image is missing
     exit_at_once: int | None = None  #: the program exits at once with this code
     out_of_memory: bool = False  #: the program is killed at once for its memory use
@@ -187,6 +188,9 @@ class FakeEngine:
         check_same_attempt(container.labels, request, self.instance, self.owner)
         if faults.start_lost:
             raise EngineUnreachable("The connection broke before the start.")
+        if container.state is ContainerState.CREATED and faults.boot_line_lost:
+            container.state, container.boot_line_lost = ContainerState.WAITING, True
+            raise EngineUnreachable("The connection broke before the boot line was there.")
         if container.state is ContainerState.CREATED and faults.waits is not None:
             container.state, container.detail = ContainerState.WAITING, faults.waits
             self._changed(container.name)

@@ -58,7 +58,7 @@ class Caller:
     @property
     def acting(self) -> Actor | None:
         """The workspace and user for database work."""
-        return None if self.everywhere else Actor(self.workspace_id, self.user_id)
+        return None if self.everywhere else Actor(self.workspace_id, self.user_id, self.name)
 
 
 OWNER = Caller("the installation's token", Scope.OWNER)

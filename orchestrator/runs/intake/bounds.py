@@ -23,6 +23,7 @@ from runner.contract.harness import MAX_ID_CHARS, MAX_TEXT_CHARS
 
 TEXT_CHARS = 1_100_000
 """For prompt, answer and code; the runner itself cuts an answer at a million."""
+THINKING_CHARS = 220_000
 EXCERPT_CHARS = 10_000
 """For excerpts of one test. The output of a command is cut at ten times that."""
 DETAIL_CHARS = 4_000
@@ -61,6 +62,7 @@ def bounded_item(item: ItemResult) -> ItemResult:
         "detail": cut(item.detail, DETAIL_CHARS),
         "prompt": clip(item.prompt, TEXT_CHARS),
         "answer": clip(item.answer, TEXT_CHARS),
+        "thinking": clip(item.thinking, THINKING_CHARS),
         "code": None if item.code is None else clip(item.code, TEXT_CHARS),
         "judge_prompt": clip(item.judge_prompt, TEXT_CHARS),
         "judgements": [_bounded_judgement(judgement) for judgement in item.judgements[:MAX_JUDGEMENTS]],
@@ -90,7 +92,7 @@ def unplanned_item_problem(item: ItemResult, benchmarks: Sequence[str]) -> str |
         return f"has no usable id: it must have 1 to {MAX_ID_CHARS} characters"
     if "\x00" in item.problem_id:
         return "has an id with a NUL character"
-    if max(len(item.prompt), len(item.answer)) > MAX_TEXT_CHARS or item.code or item.tests or item.calls:
+    if max(len(item.prompt), len(item.answer), len(item.thinking)) > MAX_TEXT_CHARS or item.code or item.tests or item.calls:
         return f"is larger than a harness's item may be ({MAX_TEXT_CHARS} characters for input and output each)"
     return None
 

@@ -25,7 +25,7 @@ from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.artefacts import ArtefactStore
 from orchestrator.runs.intake.authentication import Callers, Turns, authenticated_route, bearer
 from orchestrator.runs.intake.service import Intake
-from orchestrator.runs.plan import run_spec
+from orchestrator.runs.queueing.plan import run_spec
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.warm_pool.hand_off import HOLD_S, WarmHandOff
 from orchestrator.settings import Settings

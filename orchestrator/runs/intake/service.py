@@ -19,7 +19,6 @@ from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import IMPORT
 from orchestrator.runs.intake.bounds import (
     DETAIL_CHARS,
     NAME_CHARS,
@@ -32,10 +31,11 @@ from orchestrator.runs.intake.bounds import (
     unplanned_item_problem,
 )
 from orchestrator.runs.intake.eval_sink import EvalEvent, EvalEventSink
-from orchestrator.runs.judges import judge_models
-from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
+from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, Deferred, GaveUp, NothingMeasured, Status
 from orchestrator.runs.live import queries as event_queries
-from orchestrator.runs.plan import PositionCache
+from orchestrator.runs.queueing.drafts import IMPORT
+from orchestrator.runs.queueing.judges import judge_models
+from orchestrator.runs.queueing.plan import PositionCache
 from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
 from orchestrator.runs.reports.machine_cost import MachineUsage, merged, used_after
 from orchestrator.runs.reports.scores import asked_problems, counts, nothing_measured, run_score, samples_of
@@ -45,6 +45,7 @@ from orchestrator.system.clock import Clock
 from runner.contract.evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent
 from runner.contract.events import (
     CompleteEvent,
+    DeferredEvent,
     Desired,
     EventAck,
     EventBatch,
@@ -62,6 +63,8 @@ from runner.contract.harness import MAX_HARNESS_ITEMS
 from runner.contract.run_spec import EVAL_KINDS, RunKind, call_key, judge_key
 
 MAX_LOG_CHARS = 4000
+DEFERRED_AT_MOST = timedelta(hours=72)
+"""When a run that waits for batches goes on even if nobody lets it: batches take a day, and may be submitted late."""
 
 HasCall = Callable[[Session, str, str], bool]
 """Takes a session, a run id and a call key."""
@@ -158,7 +161,8 @@ class Intake:
 
     def _store(self, session: Session, attempt: Attempt, batch: EventBatch, now: datetime) -> EventAck:
         run, row = _current(session, attempt.run_id, attempt.number)
-        if run.status == Status.COMPLETED or (run.status in TERMINAL and _all_known(row, batch)):
+        over = run.status in TERMINAL or run.waiting_since is not None
+        if run.status == Status.COMPLETED or (over and _all_known(row, batch)):
             return EventAck(ack_seq=row.last_seq, desired=Desired.RUN)
         if run.status != Status.RUNNING:
             raise Superseded(f"run {run.id} is {run.status}; this runner must stop")
@@ -175,7 +179,7 @@ class Intake:
                 break
             row.last_seq = event.seq
             context.take(event)
-            if run.status in TERMINAL:
+            if run.status != Status.RUNNING:
                 break
         if run.status == Status.RUNNING:
             run.lease_until = now + self._lease
@@ -216,6 +220,7 @@ class _Context:
             JudgementsEvent: self._eval,
             CompleteEvent: self._complete,
             FailedEvent: self._failed,
+            DeferredEvent: self._deferred,
         }
 
     def take(self, event: RunnerEvent) -> None:
@@ -367,6 +372,16 @@ class _Context:
         elif final and self._run.desired != Desired.CANCEL:  # otherwise the reconciler ends it as cancelled
             advance(self._session, self._run, GaveUp(self._now, reason, message), self._now)
             self._run.score = self._score()
+
+    def _deferred(self, event: DeferredEvent) -> None:
+        """The rest waits for a batch of the provider. Whoever keeps the batches lets the run go on."""
+        if not self._run.batch:
+            raise Invalid(f"run {self._run.id} does not use batches, so none of its calls can wait for one")
+        self._append(event, {"calls": event.calls})
+        deferred = Deferred(self._now, self._now + DEFERRED_AT_MOST, self._run.items_done)
+        if advance(self._session, self._run, deferred, self._now).status is Status.PENDING:
+            self._run.waiting_for = f"the provider's batch: {event.calls} calls are collected"
+        self._attempt.detail = f"{event.calls} calls wait for the provider's batch."
 
     def _finish(self, reason: Reason | None, event: CompleteEvent | None, message: str | None = None) -> None:
         """The runner is done. The stored items decide whether anything was measured, not what the runner says."""

@@ -29,8 +29,8 @@ from orchestrator.engines.engine import (
 )
 from orchestrator.jobs import queries as job_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, PutBack, Status, backoff
-from orchestrator.runs.plan import free_uid_base, guest_image, sandbox_slots
+from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
+from orchestrator.runs.queueing.plan import free_uid_base, guest_image, sandbox_slots
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.scheduling import remote as agents
 from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, Load, Place, choose, kind_is_full, type_or_largest
@@ -40,7 +40,7 @@ from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from orchestrator.runs.scheduling.room_refusals import RoomRefusals
 from orchestrator.runs.tables import Attempt, ContainerRun
-from orchestrator.runs.transitions import advance
+from orchestrator.runs.transitions import advance, put_back
 from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.runs.warm_pool.hand_off import WarmClaim, WarmHandOff, count_idle_time
 from orchestrator.runs.warm_pool.pool import Pool
@@ -265,7 +265,8 @@ class Dispatcher:
             except NoRoom as error:
                 bound.info("no room", action="launch_no_room", error=str(error))
                 self._refusals.refused(instance_type.name, str(error))
-                await self._put_back(run.id, attempt, str(error))
+                words = str(error)
+                await self._leadership.write(lambda s: put_back(s, run.id, attempt.number, words, self._clock.now()))
                 return
             except EngineError as error:
                 bound.warning("launch refused", action="launch_refused", error=str(error))
@@ -287,21 +288,6 @@ class Dispatcher:
             await self._db.write(launched)
         except (DatabaseUnavailable, LeadershipLost) as error:
             bound.warning("launch not recorded", action="launch_unrecorded", error=str(error))
-
-    async def _put_back(self, run_id: str, attempt: Attempt, words: str) -> None:
-        """Return the run to the queue. The engine made nothing, so the attempt is forgotten and its number used again."""
-        now = self._clock.now()
-
-        def undo(session: Session) -> None:
-            run = run_queries.lock(session, run_id)
-            row = run_queries.lock_attempt(session, run_id, attempt.number)
-            if run is None or row is None or run.attempt != attempt.number or run.status != Status.STARTING:
-                return
-            if advance(session, run, PutBack(now, words), now).status is Status.PENDING:
-                run.waiting_for = words
-            session.delete(row)
-
-        await self._leadership.write(undo)
 
     async def _refused(self, run_id: str, attempt: Attempt, error: EngineError) -> None:
         """End the attempt after the engine refused the launch, unless the container exists after all."""

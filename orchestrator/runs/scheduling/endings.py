@@ -43,7 +43,7 @@ def verdict(run: ContainerRun, attempt: Attempt, fact: ContainerFacts, policy: L
     """Why this live container must be stopped now, or None."""
     if run.desired == "cancel":
         return Ending(Reason.CANCELLED_BY_USER)
-    if run.started_at is not None and now > run.started_at + timedelta(seconds=run.deadline_s):
+    if run.started_at is not None and now > run.started_at + timedelta(seconds=run.deadline_s + run.waited_s):
         return Ending(Reason.DEADLINE, f"The run took longer than its deadline of {run.deadline_s} s and was stopped.")
     if run.status == Status.STARTING and (late := _late_start(run, attempt, fact, policy, now)) is not None:
         return late
@@ -61,6 +61,8 @@ def _late_start(
     """A container that waits for a machine is not late: the time to report counts from when it got one."""
     if fact.state is ContainerState.CREATED:
         return Ending(Reason.ENGINE_ERROR, "The container was created but never started.")
+    if fact.boot_line_lost:
+        return Ending(Reason.ENGINE_ERROR, fact.detail)
     if fact.image_missing:
         return Ending(Reason.IMAGE_MISSING, fact.detail)
     if fact.state is ContainerState.WAITING and fact.placed_at is None:

@@ -29,7 +29,7 @@ from orchestrator.runs.reasons import HELD
 from orchestrator.runs.reports.machine_cost import LastHour
 from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, Load, Place, kind_is_full, why_nowhere
 from orchestrator.runs.scheduling.dispatcher import Hold
-from orchestrator.runs.scheduling.holder_limits import Full, full_holders
+from orchestrator.runs.scheduling.holder_limits import HoldersAtLimit, full_holders
 from orchestrator.runs.scheduling.remote import held_here, places
 from orchestrator.runs.scheduling.room_refusals import RoomRefusals
 from orchestrator.runs.tables import ContainerRun
@@ -262,7 +262,7 @@ class Fleet:
 
         types = {name: self._settings.instance_type(name) for name in self._settings.instance_types}
 
-        def read(session: Session) -> tuple[list[ContainerRun], dict[str, int], list[Place], Full]:
+        def read(session: Session) -> tuple[list[ContainerRun], dict[str, int], list[Place], HoldersAtLimit]:
             running = job_queries.holding_by_kind(session)
             return list(run_queries.pending(session)), running, places(session, types, now), full_holders(session)
 
@@ -271,6 +271,8 @@ class Fleet:
         for position, run in enumerate(runs, start=1):
             if run.inherited:
                 why = HELD
+            elif run.waiting_since is not None and run.not_before is not None and run.not_before > now:
+                why = f"it waits for {run.waiting_for}" if run.waiting_for else "its calls wait for the provider's batch"
             elif hold is not None:
                 why = hold.sentence
             elif run.not_before is not None and run.not_before > now:

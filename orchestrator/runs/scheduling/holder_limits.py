@@ -23,7 +23,7 @@ class RunsAtOnce(Protocol):
 
 
 @dataclass(frozen=True)
-class Full:
+class HoldersAtLimit:
     """Workspaces and users at their limit, with the limits."""
 
     workspaces: Mapping[int, int] = field(default_factory=dict)
@@ -38,10 +38,10 @@ class Full:
         return None
 
 
-NOBODY = Full()
+NOBODY = HoldersAtLimit()
 
 
-def full(limits: Iterable[RunsAtOnce], live: Mapping[tuple[int, int | None], int]) -> Full:
+def full(limits: Iterable[RunsAtOnce], live: Mapping[tuple[int, int | None], int]) -> HoldersAtLimit:
     """The holders at their limit, from limits and live runs. A user's own limit overrides the one for everyone. Pure."""
     most = {(row.workspace_id, row.whose): row.runs_at_once for row in limits}
     of_workspace: Counter[int] = Counter()
@@ -58,9 +58,9 @@ def full(limits: Iterable[RunsAtOnce], live: Mapping[tuple[int, int | None], int
         together = most.get((workspace_id, WORKSPACE))
         if together is not None and count >= together:
             workspaces[workspace_id] = together
-    return Full(workspaces, users)
+    return HoldersAtLimit(workspaces, users)
 
 
-def full_holders(session: Session) -> Full:
+def full_holders(session: Session) -> HoldersAtLimit:
     limits = key_queries.limits_on_runs(session)
     return full(limits, key_queries.live_by_holder(session)) if limits else NOBODY

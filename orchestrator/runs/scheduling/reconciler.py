@@ -33,7 +33,7 @@ from orchestrator.runs.scheduling.launches import LaunchesInFlight
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.remote import REMOTE, last_report
 from orchestrator.runs.tables import Attempt, ContainerRun
-from orchestrator.runs.transitions import advance
+from orchestrator.runs.transitions import advance, put_back
 from orchestrator.runs.warm_pool.pool import NAME as WARM
 from orchestrator.runs.warm_pool.pool import Pool
 from orchestrator.system.clock import Clock
@@ -141,6 +141,8 @@ class Reconciler:
             await self._end(run, attempt, None, Ending(Reason.NAME_TAKEN))
         elif fact.state in ENDED:
             await self._end(run, attempt, fact, exit_ending(attempt, fact))
+        elif fact.boot_line_lost and attempt.launched_at is None:
+            await self._launch_again(run, attempt)
         elif (ending := verdict(run, attempt, fact, self._policy, now)) is not None:
             graceful = run.desired == "cancel" and fact.state is ContainerState.RUNNING
             after = await self._silence(name, graceful=graceful)
@@ -148,6 +150,15 @@ class Reconciler:
                 await self._end(run, attempt, after, ending)
         else:
             await self._note(run, attempt, fact)
+
+    async def _launch_again(self, run: ContainerRun, attempt: Attempt) -> None:
+        """Remove a container whose launch was interrupted, and return its run to the queue: it lost nothing but time."""
+        if await self._silence(attempt.container_name, graceful=False) is not None:
+            return  # the next round looks again
+        words = "The launch of its container was interrupted. It is launched again."
+        if await self._leadership.write(lambda s: put_back(s, run.id, attempt.number, words, self._clock.now())):
+            log.info("launch interrupted", action="launch_interrupted", run_id=run.id, attempt=attempt.number)
+            self._on_change()
 
     async def _judge_remote(self, run: ContainerRun, attempt: Attempt, now: datetime) -> None:
         """Judge one live run on another machine by the reports of its agent and its runner. We cannot wait forever for the
@@ -280,9 +291,10 @@ class Reconciler:
     async def _may_linger(self, attempt: Attempt) -> bool:
         """Whether the run has just ended and its runner may still be exiting."""
         run = await self._db.read(lambda s: run_queries.get(s, attempt.run_id))
-        if run is None or run.attempt != attempt.number or run.completed_at is None:
+        ended_at = None if run is None or run.attempt != attempt.number else run.completed_at or run.waiting_since
+        if ended_at is None:
             return False
-        return self._clock.now() < run.completed_at + timedelta(seconds=self._policy.linger_s)
+        return self._clock.now() < ended_at + timedelta(seconds=self._policy.linger_s)
 
     async def _mark_removed(self, rows: list[Attempt]) -> None:
         keys = [(row.run_id, row.number) for row in rows]
@@ -322,6 +334,7 @@ def _move_along(session: Session, step: ClockStep, lease_until: datetime, start_
             not_before=step.moved(run.not_before),
             start_deadline=None if run.start_deadline is None else start_deadline,
             lease_until=None if run.lease_until is None else lease_until,
+            waiting_since=step.moved(run.waiting_since),
         )
         advance(session, run, times, step.now)
     for _, attempt in run_queries.live(session):

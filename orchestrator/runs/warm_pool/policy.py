@@ -56,7 +56,7 @@ def unwell(row: WarmRunner, fact: ContainerFacts | None, limits: PoolLimits, now
 def _late(row: WarmRunner, fact: ContainerFacts | None, limits: PoolLimits, now: datetime) -> str | None:
     """The time to become ready counts from when the container got a machine."""
     since, allowed_s, what = row.created_at, limits.start_timeout_s, "it was not ready within"
-    if fact is not None and fact.image_missing:
+    if fact is not None and (fact.image_missing or fact.boot_line_lost):
         return fact.detail
     if fact is not None and fact.state is ContainerState.WAITING and fact.placed_at is None:
         allowed_s, what = limits.max_wait_s, "the cluster found no machine for it within"

@@ -25,7 +25,7 @@ from orchestrator.engines.engine import (
     LaunchRequest,
 )
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.plan import free_uid_base, sandbox_slots
+from orchestrator.runs.queueing.plan import free_uid_base, sandbox_slots
 from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, Load, type_or_largest, why_not
 from orchestrator.runs.scheduling.launches import LaunchesInFlight
 from orchestrator.runs.scheduling.leadership import Leadership

@@ -191,13 +191,17 @@ class Child:
         return self._watchdog
 
     async def conclude(self, watchdog: Watchdog, patience_s: float) -> Execution:
-        """Returns how a child ended that another process talked to; if it still runs, it is killed after `patience_s`."""
+        """Returns how a child ended that another process talked to.
+
+        With `patience_s` it is said to be gone: if it is not after that time, it is killed, and only the supervisor's report
+        says how it ended. On a busy machine the report of a child that something killed comes later than that.
+        """
         with contextlib.suppress(TimeoutError):
             if patience_s and self._report is None:
                 async with asyncio.timeout(patience_s):
                     await self._ended()
         wall, cpu = watchdog.stop()
-        if self._report is None and cpu is not None and not watchdog.exceeded and not self.limits.allow:
+        if not patience_s and self._report is None and cpu is not None and not watchdog.exceeded and not self.limits.allow:
             return self._conclude(Reply(b"f"), None, cpu, wall, None)
         report = await self.end()
         return self._conclude(Reply(), watchdog.exceeded, report.cpu_s, wall, None)

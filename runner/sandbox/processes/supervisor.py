@@ -232,6 +232,7 @@ class _Supervisor:
         except TemplateGoneError:  # for example, the kernel ran out of memory and killed the whole group
             self.poll.unregister(self.template.listener)
             self.template.end()
+            process_tree.end_all_children(-1)  # one that it forked but never named would take the jobs of others
             self._start_template()
             raise OSError("it can't fork now") from None
 

@@ -22,8 +22,8 @@ from orchestrator.batches.tables import Batch
 from orchestrator.db.session import Database
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import draft_again
-from orchestrator.runs.queue import enqueue_again
+from orchestrator.runs.queueing.drafts import draft_again
+from orchestrator.runs.queueing.queue import enqueue_again
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.tables import Artefact
 from tests.manual_clock import START, ManualClock

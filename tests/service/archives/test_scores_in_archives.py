@@ -6,10 +6,10 @@ import hashlib
 import json
 from dataclasses import replace
 
-from orchestrator.archives.format.digest import Verdict, grading_digest
+from orchestrator.archives.format.digest import ArchivedVerdict, grading_digest
 from orchestrator.archives.format.replay import Verdicts
 
-PLAIN = Verdict("b", "p1", 0, "a" * 64, "wrong_answer", "", "d", "python")
+PLAIN = ArchivedVerdict("b", "p1", 0, "a" * 64, "wrong_answer", "", "d", "python")
 MANIFEST = {"benchmarks": [{"name": "b", "pack_digest": "d", "adapter": "python"}]}
 ITEM = {"benchmark": "b", "problem_id": "p1", "sample_index": 0, "answer_digest": "a" * 64, "outcome": "wrong_answer"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -10,14 +11,17 @@ import pytest
 
 from orchestrator.cli.api.client import Client
 from orchestrator.cli.api.connection import Connection
-from orchestrator.cli.api.stream import Followers, StreamEnd, StreamEvent, follow, parse
+from orchestrator.cli.api.stream import Followers, StreamEnd
 from orchestrator.cli.errors import CliError, NotReachable, Refused
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
-def client_of(handler: Handler) -> Client:
-    return Client(Connection("http://127.0.0.1:8000", "t"), httpx.MockTransport(handler))
+def client_of(
+    handler: Handler, sleep: Callable[[float], None] = lambda _: None, monotonic: Callable[[], float] = time.monotonic
+) -> Client:
+    connection = Connection("http://127.0.0.1:8000", "t")
+    return Client(connection, httpx.MockTransport(handler), sleep=sleep, monotonic=monotonic)
 
 
 def problem(status: int, detail: str) -> httpx.Response:
@@ -75,16 +79,6 @@ def test_lists_are_read_to_their_end() -> None:
         assert [model["slug"] for model in client.pages("/api/models")] == ["first", "second"]
 
 
-def test_events_are_parsed() -> None:
-    text = 'retry: 1000\n\n: ping\n\nid: 7\nevent: log\ndata: {"a":\ndata: 1}\n\ndata: no json\n\ndata: [1]\n\nevent: half'
-    with client_of(lambda _: stream_of(text)) as client, client.stream("r", None) as events:
-        assert list(parse(events)) == [
-            StreamEvent("log", {"a": 1}, "7"),
-            StreamEvent("message", {}, "7"),
-            StreamEvent("message", {}, "7"),
-        ]
-
-
 def test_a_broken_stream_is_taken_up_after_the_last_event() -> None:
     seen: list[str | None] = []
 
@@ -106,8 +100,8 @@ def test_a_broken_stream_is_taken_up_after_the_last_event() -> None:
         return answers.pop(0)()
 
     pauses: list[float] = []
-    with client_of(handler) as client:
-        events = list(follow(client, "r", sleep=pauses.append))
+    with client_of(handler, pauses.append) as client:
+        events = list(client.follow("r"))
     assert [event.id for event in events] == ["1", "2", "3", "4"]
     assert seen == [None, "2", "2", "3"]
     assert pauses == [0.25, 0.5, 0.25]
@@ -120,7 +114,7 @@ def test_a_stream_that_ends_with_the_run_over_is_the_end() -> None:
         return httpx.Response(200, json={"status": "failed"})
 
     with client_of(handler) as client:
-        assert list(follow(client, "r", sleep=lambda _: None)) == []
+        assert list(client.follow("r")) == []
 
 
 def test_patience_ends_and_a_refusal_ends_it_at_once() -> None:
@@ -129,10 +123,10 @@ def test_patience_ends_and_a_refusal_ends_it_at_once() -> None:
     def away(_: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("gone")
 
-    with client_of(away) as client, pytest.raises(NotReachable):
-        list(follow(client, "r", patience_s=60, sleep=lambda _: None, monotonic=lambda: next(clock)))
+    with client_of(away, monotonic=lambda: next(clock)) as client, pytest.raises(NotReachable):
+        list(client.follow("r", patience_s=60))
     with client_of(lambda _: problem(404, "no run")) as client, pytest.raises(Refused):
-        list(follow(client, "r", sleep=lambda _: None))
+        list(client.follow("r"))
 
 
 def test_followers_report_what_ended_them() -> None:

@@ -242,7 +242,7 @@ def test_the_doctor_examines_everything(service: Service, benchyard: Benchyard, 
     monkeypatch.setenv("BENCHYARD_ENGINE", "process")
     checks: dict[str, Any] = {each["name"]: each for each in benchyard("doctor", "--json").json["checks"]}
     sandboxes = {"sandbox as a process", "sandbox of the last run"}
-    assert set(checks) == {"engine", "disk", "disk of commands", "service", "isolation"} | sandboxes
+    assert set(checks) == {"engine", "disk", "disk of commands", "pages", "service", "isolation"} | sandboxes
     assert checks["sandbox as a process"]["sentence"].startswith("Sandbox level ")
     assert checks["service"]["verdict"] == "ok"
     assert checks["isolation"]["verdict"] == "warn"
@@ -300,3 +300,22 @@ def test_webhooks_are_added_changed_and_removed(service: Service, benchyard: Ben
     assert (tried.code, "was not accepted" in tried.err) == (1, True)
     assert benchyard("webhooks", "remove", hook).out == f"Removed webhook {hook}.\n"
     assert benchyard("webhooks", "change", hook, "--every-failure").code == 1
+    chat = benchyard("webhooks", "add", address, "--format", "slack")
+    assert (chat.code, "whsec_" in chat.out, "benchyard webhooks test" in chat.out) == (0, False, True)
+    assert "slack" in benchyard("webhooks").out
+    assert benchyard("webhooks", "add", address, "--format", "pigeon").code == 1
+
+
+def test_runs_are_labelled_and_found_by_their_tags(service: Service, benchyard: Benchyard) -> None:
+    started = benchyard(
+        "run", "-m", "demo-weak", "-n", "1", "--name", "First", "--tag", "a", "--tag", "b", "--detach", "--json"
+    )
+    run_id = started.json["runs"][0]["id"]
+    labelled = benchyard("runs", "label", run_id, "--tag", "c", "--untag", "a", "--note", "looks odd")
+    assert (labelled.code, labelled.out.strip()) == (0, f"Run {run_id}: First #b #c")
+    assert [run["id"] for run in benchyard("runs", "--tag", "c", "--json").json["items"]] == [run_id]
+    assert benchyard("runs", "--tag", "a", "--json").json["items"] == []
+    shown = benchyard("show", run_id).out
+    assert "First #b #c" in shown
+    assert "looks odd" in shown
+    assert benchyard("runs", "label", run_id).code == 2

@@ -14,7 +14,7 @@ from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.event_store import EvalEventStore
 from orchestrator.evals.feedback import Opinion, rate
 from orchestrator.evals.tables import Eval, EvalJob, EvalSet
-from orchestrator.runs.drafts import EvalExecuteTask
+from orchestrator.runs.queueing.drafts import EvalExecuteTask
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.records import record_of

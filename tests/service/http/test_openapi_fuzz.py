@@ -101,7 +101,7 @@ async def fuzz(service: Service, document: Path, token: str | None, tmp_path: Pa
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), 600)
+        output, _ = await asyncio.wait_for(process.communicate(), 1800)
     finally:
         if process.returncode is None:
             process.kill()

@@ -11,6 +11,7 @@ import pytest
 from sqlmodel import Session
 
 from orchestrator.db.session import Database
+from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.gateway.upstream.model_lists import ListedModel, ListFailed, list_models
 from orchestrator.gateway.upstream.providers import Provider, providers_from_env
 from orchestrator.models import queries as model_queries
@@ -45,7 +46,7 @@ async def rows(db: Database) -> dict[str, LlmModel]:
 
 async def test_models_come_go_and_come_back(database: Database, clock: ManualClock) -> None:
     lists = Lists(openai=["GPT X", "gpt-y"])
-    sync = ModelSync(database, clock, ENV, lists)
+    sync = ModelSync(database, clock, ProviderDirectory(ENV), lists)
     assert (await sync.run()).added == ["openai/gpt-x", "openai/gpt-y"]
     assert (await sync.run()).added == []
     first = (await rows(database))["openai/gpt-x"]
@@ -71,7 +72,7 @@ async def test_a_provider_that_cannot_be_asked_changes_nothing(
     listed: list[str] | None, database: Database, clock: ManualClock
 ) -> None:
     lists = Lists(openai=["a"])
-    sync = ModelSync(database, clock, ENV, lists)
+    sync = ModelSync(database, clock, ProviderDirectory(ENV), lists)
     await sync.run()
     lists.lists = {"openai": listed}
     result = await sync.run()
@@ -86,13 +87,13 @@ async def test_what_people_entered_and_removed_stays_so(database: Database, cloc
         session.add(a_model("openai/old~3", provider="openai", name="old", archived_at=clock.now()))
 
     await database.write(seed)
-    result = await ModelSync(database, clock, ENV, Lists(openai=["gpt-y", "old"])).run()
+    result = await ModelSync(database, clock, ProviderDirectory(ENV), Lists(openai=["gpt-y", "old"])).run()
     assert (result.added, result.missing) == ([], [])
     assert (await rows(database))["mine"].input_price == 2.0
 
 
 async def test_nobody_is_asked_when_no_provider_is_set_up(database: Database, clock: ManualClock) -> None:
-    sync = ModelSync(database, clock, {}, Lists())
+    sync = ModelSync(database, clock, ProviderDirectory({}), Lists())
     await sync.run_in_background()
     assert (await sync.run()).providers == []
 

@@ -155,7 +155,7 @@ def sse(events: list[Any], *, cut: bool = False, headers: dict[str, str] | None 
     return StreamingResponse(body(), media_type="text/event-stream", headers=headers)
 
 
-def chat_stream(text: str, finish: str | None = "stop", **more: Any) -> Response:
+def chat_stream(text: str, finish: str | None = "stop", thinking: str = "", **more: Any) -> Response:
     base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "demo-1"}
     usage = {
         "prompt_tokens": 10,
@@ -169,6 +169,10 @@ def chat_stream(text: str, finish: str | None = "stop", **more: Any) -> Response
         {**base, "choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}, "finish_reason": None}]}
         for piece in (text[:half], text[half:])
     ]
+    if thinking:
+        chunks.insert(
+            0, {**base, "choices": [{"index": 0, "delta": {"reasoning_content": thinking}, "finish_reason": None}]}
+        )
     if finish:
         chunks.append({**base, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
         chunks += [{**base, "choices": [], "usage": usage}, "[DONE]"]

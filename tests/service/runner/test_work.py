@@ -22,6 +22,7 @@ from runner.llm.calls import Calls
 from runner.llm.client import open_client
 from runner.log import Log
 from runner.reporting.reporter import Reporter
+from runner.reporting.truncation import THINKING_CHARS
 from runner.reporting.usage_samples import UsageLog
 from runner.sandbox.executor import Executor
 from runner.sandbox.outcome import Ending, Execution
@@ -118,6 +119,15 @@ async def test_a_result_carries_everything(orchestrator: FakeOrchestrator) -> No
     call = item["calls"][0]
     assert (call["call_key"], call["finish_reason"]) == ("sample/p1/0/0", "stop")
     assert (call["input_tokens"], call["output_tokens"], call["cached_tokens"], call["reasoning_tokens"]) == (10, 7, 4, 3)
+
+
+async def test_thinking_is_kept_apart_from_the_answer_and_bounded(orchestrator: FakeOrchestrator) -> None:
+    orchestrator.answer = lambda key, body: chat_stream(RIGHT, thinking="I see. " * 60_000)
+    await work_on(orchestrator)
+    item = orchestrator.items["p1"]
+    assert item["answer"] == RIGHT
+    assert item["thinking"].startswith("I see. I see.")
+    assert len(item["thinking"]) < THINKING_CHARS + 100
 
 
 async def test_what_earlier_attempts_finished_is_left_out(orchestrator: FakeOrchestrator) -> None:

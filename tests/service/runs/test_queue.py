@@ -15,7 +15,8 @@ from orchestrator.db.idempotency import Idempotency
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import (
+from orchestrator.runs.live import queries as event_queries
+from orchestrator.runs.queueing.drafts import (
     TASK,
     Benchmark,
     Command,
@@ -29,8 +30,7 @@ from orchestrator.runs.drafts import (
     draft_again,
     plan_rows,
 )
-from orchestrator.runs.live import queries as event_queries
-from orchestrator.runs.queue import enqueue
+from orchestrator.runs.queueing.queue import enqueue
 from orchestrator.runs.tables import ContainerRun
 from runner.contract.commands import CommandTask
 from runner.contract.evals import Label

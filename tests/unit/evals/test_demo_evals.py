@@ -11,8 +11,8 @@ import pytest
 
 from orchestrator.gateway.demo import answers as demo_answers
 from orchestrator.traces.sample import sample_traces
-from runner.contract.eval_rules import problem_of
 from runner.contract.evals import Label
+from runner.contract.rules.evals import problem_of
 from runner.evals.prompt import Training, first_prompt
 from runner.evals.trial import Subject
 

@@ -9,8 +9,8 @@ import pytest
 from orchestrator.evals.feedback import contradicts
 from orchestrator.evals.training_data import MOST_LABELLED, missing, split, withheld
 from orchestrator.traces.sample import sample_traces
-from runner.contract.eval_rules import problem_of
 from runner.contract.evals import TRACE_ID_MARK, Label
+from runner.contract.rules.evals import problem_of
 from runner.evals.trial import Subject
 
 

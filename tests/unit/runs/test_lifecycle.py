@@ -17,10 +17,12 @@ from orchestrator.runs.lifecycle import (
     CancelRequested,
     Claimed,
     Completed,
+    Deferred,
     Dispatched,
     GaveUp,
     IllegalTransition,
     NothingMeasured,
+    Resumed,
     RunEvent,
     RunState,
     Status,
@@ -38,6 +40,7 @@ COMPLETED = Completed(START)
 GAVE_UP = GaveUp(START, Reason.DATASET_ERROR, "no such problem")
 NOTHING = NothingMeasured(START, Reason.PROVIDER_ERROR, "nothing was measured")
 CANCEL = CancelRequested(START)
+DEFERRED = Deferred(START, START + timedelta(hours=72), 0)
 EVENTS: dict[str, RunEvent] = {
     "dispatched": DISPATCHED,
     "claimed": CLAIMED,
@@ -46,6 +49,7 @@ EVENTS: dict[str, RunEvent] = {
     "gave up": GAVE_UP,
     "nothing measured": NOTHING,
     "cancel": CANCEL,
+    "deferred": DEFERRED,
 }
 LEGAL = {
     (Status.PENDING, "dispatched"): Status.STARTING,
@@ -58,6 +62,7 @@ LEGAL = {
     (Status.RUNNING, "gave up"): Status.FAILED,
     (Status.RUNNING, "nothing measured"): Status.FAILED,
     (Status.RUNNING, "cancel"): Status.RUNNING,
+    (Status.RUNNING, "deferred"): Status.PENDING,
 }
 ILLEGAL = [(status, name) for status in Status for name in EVENTS if (status, name) not in LEGAL]
 
@@ -133,6 +138,7 @@ events = st.one_of(
     st.builds(Dispatched, st.just(START), st.just(SOON), st.integers(0, 3)),
     st.just(CLAIMED),
     st.builds(AttemptEnded, st.just(START), st.sampled_from(Reason), st.none(), st.integers(0, 3)),
+    st.builds(Deferred, st.just(START), st.just(SOON), st.integers(0, 3)),
     st.builds(Completed, st.just(START), st.sampled_from([None, Reason.BUDGET_EXHAUSTED])),
     st.just(GAVE_UP),
     st.just(CANCEL),
@@ -164,3 +170,24 @@ def test_any_sequence_keeps_the_invariants(sequence: list[RunEvent]) -> None:
     for event in accepted:
         again = apply(again, event)
     assert again == state
+
+
+def test_a_run_that_waits_for_a_batch_loses_neither_an_attempt_nor_time() -> None:
+    failed_before = RunState(status=Status.RUNNING, attempt=4, attempts_without_progress=2, started_at=START)
+    waiting = apply(failed_before, DEFERRED)
+    assert (waiting.status, waiting.attempt, waiting.attempts_without_progress) == (Status.PENDING, 4, 0)
+    assert (waiting.waiting_since, waiting.not_before) == (START, DEFERRED.not_before)
+    tomorrow = START + timedelta(hours=20)
+    ready = apply(waiting, Resumed(tomorrow, tomorrow))
+    assert (ready.status, ready.not_before) == (Status.PENDING, tomorrow)
+    again = apply(ready, Dispatched(tomorrow, tomorrow + timedelta(seconds=30), 0))
+    assert (again.attempt, again.waiting_since, again.waited_s) == (5, None, 20 * 3600)
+
+
+def test_only_a_run_that_waits_can_be_resumed() -> None:
+    with pytest.raises(IllegalTransition):
+        apply(RunState(), Resumed(START, START))
+
+
+def test_a_cancelled_run_does_not_wait_for_a_batch() -> None:
+    assert apply(RunState(status=Status.RUNNING, desired="cancel"), DEFERRED).status is Status.CANCELLED

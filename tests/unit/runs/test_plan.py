@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.engines.engine import InstanceType
-from orchestrator.runs.drafts import BenchmarkTask, PlannedBenchmark, item_count
-from orchestrator.runs.plan import (
+from orchestrator.runs.queueing.drafts import BenchmarkTask, PlannedBenchmark, item_count
+from orchestrator.runs.queueing.plan import (
     MIB,
     UID_FIRST,
     UID_STEP,
@@ -17,8 +17,8 @@ from orchestrator.runs.plan import (
     run_spec,
     sandbox_slots,
 )
-from runner.contract.grading_rules import AnswerRule, By, GradingRules, JudgeRule
-from runner.contract.python_file import PythonFile
+from runner.contract.rules.grading import AnswerRule, By, GradingRules, JudgeRule
+from runner.contract.rules.python_file import PythonFile
 from runner.contract.run_spec import call_key
 from tests.rows import a_model, a_run, an_attempt
 
@@ -49,11 +49,13 @@ def test_only_the_turns_of_a_conversation_are_planned() -> None:
     parts = [
         PlannedBenchmark(name="talk", adapter="defined", pack_digest="d", problem_ids=["a/b", "c"], rules=rules),
         PlannedBenchmark(name="once", adapter="a", pack_digest="d", problem_ids=["1"]),
+        PlannedBenchmark(name="twice", adapter="livecodebench_self_repair", pack_digest="d", problem_ids=["1"]),
     ]
     plan = plan_of(a_run(task=BenchmarkTask(benchmarks=parts)))
     asked = [call_key("talk", "a/b", 0, turn) for turn in range(5)]
     assert [plan.asks(key) for key in asked] == [True, True, True, False, False]
     assert [plan.asks(call_key("once", "1", 0, turn)) for turn in range(2)] == [True, False]
+    assert [plan.asks(call_key("twice", "1", 0, turn)) for turn in range(3)] == [True, True, False]
     for key in ("talk/c/0/-1", "talk/c/0/01", "talk/c/0/1.0", "talk/c/0/", "talk/c/1/0", "talk/x/0/0", "talk/c/0/٣", "c"):
         assert not plan.asks(key), key
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.runs.drafts import BenchmarkTask, PlannedBenchmark
-from orchestrator.runs.plan import plan_of
-from runner.contract.grading_rules import AnswerRule, By, GradingRules, JudgeRule
-from runner.contract.model_judge import ModelJudge
+from orchestrator.runs.queueing.drafts import BenchmarkTask, PlannedBenchmark
+from orchestrator.runs.queueing.plan import plan_of
+from runner.contract.rules.grading import AnswerRule, By, GradingRules, JudgeRule
+from runner.contract.rules.model_judge import ModelJudge
 from runner.contract.run_spec import call_key, judge_key
 from tests.rows import a_run
 

@@ -1,4 +1,4 @@
-"""The command `runs`: list runs, delete, pin and unpin them."""
+"""The command `runs`: list runs, label, delete, pin and unpin them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from orchestrator.cli.commands.measuring.runs import RunArgument
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import BadUsage, CliError
 from orchestrator.cli.view.output import JsonFlag
-from orchestrator.cli.view.runs import runs_table
+from orchestrator.cli.view.runs import label_words, runs_table
 from orchestrator.cli.view.text import clean, money, size
 
-runs_app = typer.Typer(help="List runs; delete and pin them.")
+runs_app = typer.Typer(help="List runs; label, delete and pin them.")
 
 ENDED = ("completed", "failed", "cancelled")
 STATUSES = ("pending", "starting", "running", *ENDED)
@@ -31,16 +31,17 @@ def runs(
     ] = 20,
     status: Annotated[str | None, typer.Option(help=f"Only those that are: {', '.join(STATUSES)}.")] = None,
     model: ModelOption = None,
+    tag: Annotated[str | None, typer.Option(help="Only those with this tag.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List runs, newest first (the default); delete, pin, unpin."""
+    """List runs, newest first (the default); label, delete, pin, unpin."""
     if context.invoked_subcommand is not None:
         return
     if status is not None and status not in STATUSES:
         raise BadUsage(f"There is no status {clean(status)!r}; it is one of {', '.join(STATUSES)}.")
     with command(as_json) as cmd:
         model_id = None if model is None else _model_id(cmd.client, model)
-        runs = cmd.client.pages("/api/container-runs", limit=limit, status=status, model_id=model_id)
+        runs = cmd.client.pages("/api/container-runs", limit=limit, status=status, model_id=model_id, tag=tag)
         cmd.out.result({"items": runs}, lambda: runs_table(runs, now()))
 
 
@@ -92,6 +93,27 @@ def delete(
                 _confirm(cmd, deletion, yes=yes)
                 deletion = _delete_all(cmd.client, body)
         cmd.out.result(deletion, _deletion_report(deletion))
+
+
+@runs_app.command("label")
+def label(
+    run_id: RunArgument,
+    name: Annotated[str | None, typer.Option(help="What to call the run; an empty text takes the name away.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Add this tag; may be repeated.")] = None,
+    untag: Annotated[list[str] | None, typer.Option(help="Take this tag away; may be repeated.")] = None,
+    note: Annotated[str | None, typer.Option(help="What to know about the run; an empty text takes the note away.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Give a run a name, tags or a note, whatever its state."""
+    if name is None and note is None and not tag and not untag:
+        raise BadUsage("Say what to change: --name, --tag, --untag or --note.")
+    with command(as_json) as cmd:
+        run = cmd.client.find_run(run_id)
+        body = given(name=name, note=note)
+        if tag or untag:
+            body["tags"] = [word for word in dict.fromkeys([*run["tags"], *(tag or ())]) if word not in (untag or ())]
+        changed = cmd.client.patch(run_path(str(run["id"])), body)
+        cmd.out.result(changed, f"Run {clean(str(changed['id']))}: {clean(label_words(changed) or 'no labels')}")
 
 
 @runs_app.command("pin")

@@ -21,6 +21,7 @@ from orchestrator.cli.local import service_process
 from orchestrator.cli.view.output import Columns, JsonFlag
 from orchestrator.cli.view.runs import result_table
 from orchestrator.cli.view.text import clean
+from orchestrator.system.imports import without_collector
 
 RUNNER_PACKAGES = ("anthropic", "openai")
 """The imports of a run of the process engine besides those of the service."""
@@ -41,7 +42,8 @@ AsCopyFlag = Annotated[
 
 def serve(as_copy: AsCopyFlag = False) -> None:
     """Run the service in the foreground; its log, one JSON object per line, goes to standard error."""
-    from orchestrator.server import serve as run_server
+    with without_collector():
+        from orchestrator.server import serve as run_server
 
     settings = read_settings()
     raise typer.Exit(run_server(settings.model_copy(update={"as_copy": True}) if as_copy else settings))
@@ -204,7 +206,8 @@ def demo(as_json: JsonFlag = False) -> None:
         say_remarks(cmd, finished)
         out.say()
         out.say(f"The dashboard runs at {url}. Open it: {link}")
-        out.say("Stop it all with: make down (or benchyard down)")
+        if not cmd.settings.in_container:  # there, whoever started the container stops it
+            out.say("Stop it all with: make down (or benchyard down)")
         raise_for(finished)
 
 

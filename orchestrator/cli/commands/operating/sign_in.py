@@ -16,11 +16,12 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import typer
 
 from orchestrator.cli.api.client import Client, Json
-from orchestrator.cli.api.connection import Connection, store_login, stored_logins
+from orchestrator.cli.api.connection import Connection, store_login
 from orchestrator.cli.context import Command, command
 from orchestrator.cli.errors import CliError, Refused
 from orchestrator.cli.view.output import JsonFlag
 from orchestrator.cli.view.text import clean
+from orchestrator.client.service_address import stored_logins
 
 TIMEOUT_S = 600.0
 SIGNED_IN_PAGE = b"<!doctype html><title>Benchyard</title><p>The command line is signed in. This page can be closed.</p>"

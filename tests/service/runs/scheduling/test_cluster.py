@@ -114,6 +114,52 @@ async def test_a_cancel_while_it_waits_for_a_machine(world: RunWorld) -> None:
     await world.check()
 
 
+async def test_an_interrupted_launch_is_done_again_at_once_and_costs_no_attempt(world: RunWorld) -> None:
+    world.engine.faults.boot_line_lost = True
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    world.engine.faults.boot_line_lost = False
+    assert (await world.row(run_id)).status == "starting"
+    await world.round(1)  # far sooner than the start timeout
+    assert not any(container.boot_line_lost for container in world.engine.containers.values())
+    await world.settle()
+    row = await world.row(run_id)
+    assert (row.status, row.attempt, row.attempts_without_progress) == ("completed", 1, 0)
+    (attempt,) = await world.attempts(run_id)
+    assert attempt.reason is None
+    await world.check()
+
+
+async def test_a_cancel_of_a_run_whose_launch_was_interrupted(world: RunWorld) -> None:
+    world.engine.faults.boot_line_lost = True
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    await world.cancel(run_id)
+    await world.round(1)
+    assert await world.status(run_id) == ("cancelled", "cancelled_by_user")
+    assert world.engine.containers == {}
+    await world.check()
+
+
+async def test_a_boot_line_that_somebody_deleted_ends_the_attempt_at_once(world: RunWorld) -> None:
+    """This launch was answered, so nobody can say how often the same would happen again: it counts."""
+    world.engine.faults.waits = UNSCHEDULABLE
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    container = world.engine.containers[f"benchyard-run-{run_id}-a1"]
+    container.boot_line_lost, container.detail = True, "The secret was deleted."
+    world.engine.faults.waits = None
+    await world.round(1)
+    first = (await world.attempts(run_id))[0]
+    assert (first.reason, first.detail) == ("engine_error", "The secret was deleted.")
+    await world.settle()
+    assert ((await world.row(run_id)).status, (await world.row(run_id)).attempt) == ("completed", 2)
+    await world.check()
+
+
 async def test_an_image_that_never_comes_ends_the_attempt_with_the_clusters_words(world: RunWorld) -> None:
     world.engine.faults.waits = "ImagePullBackOff: no such image"
     run_id = await world.new_run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner.contract.grading_rules import AnswerRule, Find
+from runner.contract.rules.grading import AnswerRule, Find
 from runner.rules.answers import find_answer
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runner.contract.grading_rules import By, Ignore, JudgeRule
+from runner.contract.rules.grading import By, Ignore, JudgeRule
 from runner.rules.comparison import is_right
 
 EVERYTHING = list(Ignore)

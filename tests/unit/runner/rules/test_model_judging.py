@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from runner.contract.grading_rules import By, JudgeRule
-from runner.contract.model_judge import ModelJudge
+from runner.contract.rules.grading import By, JudgeRule
+from runner.contract.rules.model_judge import ModelJudge
 from runner.rules.model_judging import MAX_ANSWER_CHARS, JudgeQuestion, judge_prompt, majority, read_verdict
 
 JUDGE = ModelJudge(model="j", rubric="r")
