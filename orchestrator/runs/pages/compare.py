@@ -45,7 +45,7 @@ async def compare_page(
     same = len(requested) < len(given)
     rows = [await page.context.runs.get(run_id) for run_id in requested[:MOST]]
     if not baseline:
-        rows.sort(key=lambda row: (row.created_at, row.id))
+        rows.sort(key=lambda row: row.created_at)  # runs of one instant stay in the order of the address
     run_ids = [row.id for row in rows]
     if len(rows) > 1 and all(row.kind == RunKind.COMMAND for row in rows):
         compared = await compare_runs(page.context, run=run_ids)

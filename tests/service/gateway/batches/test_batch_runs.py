@@ -49,7 +49,7 @@ def test_a_run_is_answered_by_a_batch_at_half_the_price(world: BatchWorld, model
     assert not world.provider.called
     assert {call["state"] for call in world.calls(run_id)} == {"settled"}
     assert run["batch"] is True
-    assert not world.rows("select 1 from batch_calls")
+    assert not world.rows("select 1 from batch_calls where run_id=?", run_id)
     assert world.rows("select nano_usd from batch_reserves where run_id=?", run_id) == [(0,)]
     first = run["attempts"][0]
     assert (first["exit_code"], first["reason"]) == (0, None)
