@@ -1806,6 +1806,8 @@ class QuoteOut(Answer):
     model: str
     benchmarks: list[str]
     items: int
+    turns: int = 1
+    """The most answers of the model per item; the worst case counts all of them."""
     source: str
     runs_used: int
     price_known: bool

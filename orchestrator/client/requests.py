@@ -106,8 +106,9 @@ def refusal(reply: Reply) -> BenchyardError:
 
 
 def _sentence(detail: str) -> str:
-    is_field = detail.split(" ", 1)[0].endswith(":")
-    sentence = detail if is_field else detail[:1].upper() + detail[1:]
+    first = detail.split(" ", 1)[0]
+    is_name = first.endswith(":") or "." in first[1:-1]  # of a field or a file, which stays as it is
+    sentence = detail if is_name else detail[:1].upper() + detail[1:]
     return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
 
 

@@ -6,7 +6,7 @@ Otherwise it uses the prompt sizes and the limit of output tokens, which only gi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -16,6 +16,8 @@ from runner.contract.run_spec import ModelSpec
 
 DEFAULT_MAX_TOKENS = int(ModelSpec.model_fields["max_tokens"].default)
 BYTES_PER_TOKEN = 4
+BETWEEN_TURNS_BYTES = 1000
+"""Approximate size of what is said between two answers of a conversation."""
 ONE_RUN_SPREAD = 0.3
 """The spread assumed either way if there is only one past run, which says nothing about the spread."""
 
@@ -52,19 +54,23 @@ class Quote:
     cost_usd: Range | None
     seconds: Range | None
     worst_case_usd: float | None
+    turns: int = 1
+    """The most answers of the model per item."""
 
 
 def quote(
     *,
-    items: int,
+    items: int | Mapping[int, int],
     concurrency: int,
     prompt_bytes: int,
     max_output_tokens: int,
     prices: Prices | None,
     past: Sequence[PastRun],
 ) -> Quote:
-    """`prompt_bytes` is the mean size of a prompt."""
-    worst = None if prices is None else items * usd(worst_case_nano_usd(prompt_bytes, max_output_tokens, prices))
+    """`items` says how many there are, or how many may take how many turns; `prompt_bytes` is the mean size of a prompt."""
+    by_turns = {1: items} if isinstance(items, int) else items
+    items, turns = sum(by_turns.values()), max(by_turns, default=1)
+    worst = None if prices is None else _worst_usd(by_turns, prompt_bytes, max_output_tokens, prices)
     if past:
         at_once = min(concurrency, items)
         times = [run.seconds * min(run.concurrency, run.items) / run.items * items / at_once for run in past]
@@ -73,11 +79,20 @@ def quote(
             if prices is None
             else [items * _cost(r.input_tokens / r.items, r.output_tokens / r.items, prices) for r in past]
         )
-        return Quote(Source.PAST_RUNS, len(past), None if costs is None else _spread(costs), _spread(times), worst)
+        return Quote(Source.PAST_RUNS, len(past), None if costs is None else _spread(costs), _spread(times), worst, turns)
     cost = None
     if prices is not None and worst is not None:
         cost = Range(low=items * _cost(prompt_bytes / BYTES_PER_TOKEN, 0, prices), high=worst)
-    return Quote(Source.TOKEN_LIMITS, 0, cost, None, worst)
+    return Quote(Source.TOKEN_LIMITS, 0, cost, None, worst, turns)
+
+
+def _worst_usd(by_turns: Mapping[int, int], prompt_bytes: int, max_output_tokens: int, prices: Prices) -> float:
+    """Each turn is asked with everything that was said before it, every answer as long as it may be."""
+    more = BYTES_PER_TOKEN * max_output_tokens + BETWEEN_TURNS_BYTES
+    return sum(
+        count * sum(usd(worst_case_nano_usd(prompt_bytes + turn * more, max_output_tokens, prices)) for turn in range(turns))
+        for turns, count in by_turns.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -139,6 +154,8 @@ def sentence(quote: Quote, slug: str, *, priced: bool) -> str:
         parts.append("Estimated from one earlier run.")
     else:
         parts.append(f"Estimated from {quote.runs_used} earlier runs.")
+    if quote.turns > 1 and quote.worst_case_usd is not None:
+        parts.append(f"The model may answer up to {quote.turns} times per item; the worst case counts all of them.")
     return " ".join(parts)
 
 

@@ -30,6 +30,7 @@ class QuoteOut(Answer):
     model: str
     benchmarks: list[str]
     items: int
+    turns: int = Field(default=1, description="The most answers of the model per item; the worst case counts all of them.")
     source: str
     runs_used: int
     price_known: bool

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -43,6 +44,7 @@ from orchestrator.retention import queries as retention_queries
 from orchestrator.runs.queueing.drafts import Benchmark, BenchmarkTask, PlannedBenchmark, item_count
 from orchestrator.runs.queueing.judges import find_judge
 from orchestrator.runs.queueing.model_specs import max_tokens_of
+from orchestrator.runs.queueing.plan import turns_of
 from orchestrator.runs.reports.machine_cost import Rates
 from orchestrator.runs.schemas import RunCreate
 from orchestrator.runs.warm_pool import queries as pool_queries
@@ -67,7 +69,7 @@ async def quote_view(context: Services, body: RunCreate) -> QuoteOut:
     rows = await context.db.read(lambda session: call_reports.past_runs(session, model.id or 0))
     prices = _quoted_prices(context, draft, model)
     estimate = quote(
-        items=draft.items,
+        items=_items_by_turns(draft),
         concurrency=draft.concurrency,
         prompt_bytes=prompt_bytes,
         max_output_tokens=max_tokens_of(model, draft.task.params),
@@ -80,6 +82,14 @@ async def quote_view(context: Services, body: RunCreate) -> QuoteOut:
     promise = budget_promise(context, model, draft.concurrency)
     facts = (total, model.slug, names, draft.items, judges)
     return _out(*facts, priced=prices is not None, batch=draft.batch, warning=warning, promise=promise)
+
+
+def _items_by_turns(draft: Benchmark) -> Mapping[int, int]:
+    """How many items may take how many turns."""
+    items: Counter[int] = Counter()
+    for part in draft.task.benchmarks:
+        items[turns_of(part)] += item_count([part], draft.samples_per_problem)
+    return items
 
 
 def _quoted_prices(context: Services, draft: Benchmark, model: LlmModel) -> Prices | None:
@@ -184,6 +194,7 @@ def _out(
         model=slug,
         benchmarks=list(names),
         items=items,
+        turns=estimate.turns,
         source=estimate.source.value,
         runs_used=estimate.runs_used,
         price_known=priced,

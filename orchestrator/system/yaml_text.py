@@ -51,7 +51,7 @@ def _as_json(document: dict[str, Any]) -> bytes:
         for piece in json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_text).iterencode(document):
             encoded += piece.encode()
             if len(encoded) > MAX_BYTES:
-                raise BadDocument("is larger than 1 MiB")
+                raise BadDocument("is larger than 1 MiB, with everything that it repeats written out")
     except (TypeError, ValueError) as error:
         if isinstance(error, BadDocument):
             raise

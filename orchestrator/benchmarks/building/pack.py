@@ -128,7 +128,7 @@ def preview(definition: Definition, origin: Origin, count: int) -> Preview:
             if len(problems) >= count:
                 break
     if not problems:
-        reason = f" The first: {left_out[0]}." if left_out else ""
+        reason = f" The first: {left_out[0].removesuffix('.')}." if left_out else ""
         raise BadSource(f"No record can be used as a problem.{reason}")
     return Preview(problems, left_out[:20])
 

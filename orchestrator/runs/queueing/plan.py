@@ -249,11 +249,11 @@ def plan_of(run: ContainerRun) -> Plan:
         for part in run.task.benchmarks
         if part.judge_model_id is not None
     }
-    turns = {part.name: most for part in run.task.benchmarks if (most := _turns_of(part)) > 1}
+    turns = {part.name: most for part in run.task.benchmarks if (most := turns_of(part)) > 1}
     return Plan(item_positions(run), judges, turns)
 
 
-def _turns_of(part: BenchmarkSpec) -> int:
+def turns_of(part: BenchmarkSpec) -> int:
     """The most calls that an item may make to its model."""
     if part.rules is not None and part.rules.program is not None:
         return part.rules.program.turns

@@ -22,6 +22,18 @@ def test_without_past_runs_there_are_bounds() -> None:
     assert (found.cost_usd.expected, found.seconds) == (None, None)
 
 
+def test_every_turn_counts_in_the_worst_case_with_what_was_said_before() -> None:
+    new = {**NEW, "items": {1: 10, 3: 5}}
+    found = quote(**new, prices=PRICES, past=[])  # type: ignore[arg-type]
+    first, second, third = 4000 + 10_000, 4000 + 5000 + 10_000, 4000 + 2 * 5000 + 10_000
+    assert found.worst_case_usd == pytest.approx((15 * first + 5 * (second + third)) * 1e-6)
+    assert found.cost_usd is not None
+    assert found.cost_usd.low == pytest.approx(15 * 1000 * 1e-6), "a conversation may end with its first answer"
+    assert found.turns == 3
+    assert "up to 3 times per item" in sentence(found, "m", priced=True)
+    assert "per item" not in sentence(quote(**NEW, prices=PRICES, past=[]), "m", priced=True)  # type: ignore[arg-type]
+
+
 def test_past_runs_give_tokens_and_time_per_item_at_todays_prices() -> None:
     past = [PastRun(10, 5, 10_000, 1_000, 20.0), PastRun(20, 5, 20_000, 4_000, 60.0)]
     found = quote(**NEW, prices=PRICES, past=past)  # type: ignore[arg-type]

@@ -16,8 +16,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 JUDGE = ROOT / "scripts/sample_problems/judge.py"
-#: Less than the 4 to 6 s of a real run: an answer that is right needs a fraction of it, one that is too slow far more.
-CPU_S = 1
+#: Less than the 4 to 6 s of a real run, and enough for what computes without end: it costs this much.
+TOO_SLOW_CPU_S = 1
+#: The other answers need up to 0.25 s on a quiet machine. A machine whose host takes processor away counts that as theirs.
+CPU_S = 20
 UNEXECUTED = {"truncated": "max_tokens", "refused": "refusal", "no_answer": "end_turn"}
 
 
@@ -52,7 +54,7 @@ def _judge(answer: dict[str, Any]) -> str:
         "code": extract(answer["text"]),
         "tests": _tests(answer["question_id"]),
         "func_name": json.loads(record["metadata"]).get("func_name"),
-        "cpu_s": CPU_S,
+        "cpu_s": TOO_SLOW_CPU_S if answer["intended"] == "time_limit" else CPU_S,
     }
     done = subprocess.run(
         [sys.executable, "-I", str(JUDGE)], input=json.dumps(request), capture_output=True, text=True, check=True

@@ -31,7 +31,7 @@ class BatchWorld:
             "provider_manor_api_key": KEY,
             "provider_manor_protocols": "anthropic",
         }
-        fast = {"batch_poll_s": 0.3, "batch_lost_after_s": 3, "reconcile_s": 0.5}
+        fast = {"batch_poll_s": 0.3, "reconcile_s": 0.5}
         chosen: dict[str, Any] = {**own, **fast, **settings}
         self.service = Service(data, engine="process", **chosen)
         self.client = self.service.client
@@ -98,5 +98,5 @@ class BatchWorld:
         with sqlite3.connect(f"file:{self.service.data / 'benchyard.db'}?mode=ro", uri=True) as connection:
             return connection.execute(query, values).fetchall()
 
-    def parts_ended(self) -> bool:
-        return not self.rows("select id from batch_parts where state <> 'ended'")
+    def parts_ended(self, run_id: str) -> bool:
+        return not self.rows("select id from batch_parts where run_id=? and state <> 'ended'", run_id)
