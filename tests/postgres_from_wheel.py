@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,15 @@ SPEED = {
     "min_wal_size": "32MB",
     "max_wal_size": "128MB",
 }
+DURABLE = SPEED | {
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+    "autovacuum": "on",
+    "shared_buffers": "128MB",
+    "max_wal_size": "1GB",
+}
+"""For measurements: a commit is on disk, as with PostgreSQL's own defaults."""
 
 
 def _installation() -> Path:
@@ -51,8 +61,13 @@ def _die_with_the_tests() -> None:
 
 
 class PostgresFromWheel:
-    def __init__(self) -> None:
-        self.root = new_folder("benchyard-pg-")
+    def __init__(self, root: Path | None = None, configuration: Mapping[str, str] = SPEED) -> None:
+        self._configuration = configuration
+        if root is None:
+            root = new_folder("benchyard-pg-")
+        else:
+            root.mkdir(parents=True)
+        self.root = root
         self._bin = _installation() / "bin"
         self._as: dict[str, Any] = {"cwd": self.root}
         if os.geteuid() == 0:
@@ -86,7 +101,7 @@ class PostgresFromWheel:
         return psycopg.connect(f"postgresql://postgres@/{database}?host={self.root}", autocommit=True)
 
     def start(self) -> None:
-        options = [text for name, value in SPEED.items() for text in ("-c", f"{name}={value}")]
+        options = [text for name, value in self._configuration.items() for text in ("-c", f"{name}={value}")]
         with (self.root / "log").open("ab") as log:
             command = [str(self._bin / "postgres"), "-D", self._data, "-k", str(self.root), *options]
             self._process = subprocess.Popen(

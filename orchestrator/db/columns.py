@@ -33,6 +33,10 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+class JsonText(bytes):
+    """JSON that is written already; a `CompressedJson` column stores it as it is."""
+
+
 class CompressedJson(TypeDecorator[Any]):
     """zstd-compressed JSON, for texts that are large, repetitive and read one at a time."""
 
@@ -42,7 +46,7 @@ class CompressedJson(TypeDecorator[Any]):
     def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
         if value is None:
             return None
-        return compress_quickly(dumps(value).encode())
+        return compress_quickly(value if isinstance(value, JsonText) else dumps(value).encode())
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
         return None if value is None else loads(decompress(value))

@@ -3,7 +3,8 @@ SQLAlchemy's overhead is several times the database's own work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection
@@ -26,29 +27,62 @@ class Prepared:
         """Execute it; returns the number of affected rows."""
         return self._executed(connection, values)[1]
 
+    def run_many(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Execute it for each row, in this order; all rows name the same columns. One round trip on PostgreSQL."""
+        if not rows:
+            return
+        compiled = self._compiled_for(connection.dialect, rows[0])
+        parameters = [compiled.parameters(row) for row in rows]
+        with _cursor(connection, compiled.sql, parameters) as cursor:
+            cursor.executemany(compiled.sql, parameters)
+
+    def run_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Like `run_many`; returns the number of affected rows for each."""
+        if not rows:
+            return []
+        compiled = self._compiled_for(connection.dialect, rows[0])
+        parameters = [compiled.parameters(row) for row in rows]
+        with _cursor(connection, compiled.sql, parameters) as cursor:
+            if connection.dialect.name == "sqlite":
+                return [cursor.execute(compiled.sql, row).rowcount for row in parameters]
+            cursor.executemany(compiled.sql, parameters, returning=True)
+            counts = [cursor.rowcount]
+            while cursor.nextset():
+                counts.append(cursor.rowcount)
+            return counts
+
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Row | None:
         return self._executed(connection, values, fetch=True)[0]
 
     def _executed(self, connection: Connection, values: Mapping[str, Any], *, fetch: bool = False) -> tuple[Row | None, int]:
-        dialect = connection.dialect
+        compiled = self._compiled_for(connection.dialect, values)
+        parameters = compiled.parameters(values)
+        with _cursor(connection, compiled.sql, parameters) as cursor:
+            cursor.execute(compiled.sql, parameters)
+            row = cursor.fetchone() if fetch else None
+            return row and compiled.converted(row, cursor.description), cursor.rowcount
+
+    def _compiled_for(self, dialect: Dialect, values: Mapping[str, Any]) -> _Compiled:
         key = dialect.name, tuple(values)
         compiled = self._compiled.get(key)
         if compiled is None:
             named = isinstance(self._statements, dict)
             statement = self._statements[dialect.name] if named else self._statements
             compiled = self._compiled[key] = _Compiled(statement, dialect, list(values))
-        cursor = connection.connection.cursor()
-        parameters = compiled.parameters(values)
-        try:
-            cursor.execute(compiled.sql, parameters)
-            row = cursor.fetchone() if fetch else None
-            return row and compiled.converted(row, cursor.description), cursor.rowcount
-        except dialect.loaded_dbapi.Error as error:  # callers handle only SQLAlchemy's errors
-            raise DBAPIError.instance(
-                compiled.sql, parameters, error, dialect.loaded_dbapi.Error, dialect=dialect
-            ) from error
-        finally:
-            cursor.close()
+        return compiled
+
+
+@contextmanager
+def _cursor(connection: Connection, sql: str, parameters: Any) -> Iterator[Any]:
+    """A cursor of the driver, whose errors are raised as SQLAlchemy's: callers handle only those."""
+    driver: Any = connection.dialect.loaded_dbapi
+    cursor = connection.connection.cursor()
+    try:
+        yield cursor
+    except driver.Error as error:
+        raise DBAPIError.instance(sql, parameters, error, driver.Error, dialect=connection.dialect) from error
+    finally:
+        cursor.close()
 
 
 class _Compiled:

@@ -147,9 +147,9 @@ def caller(session: Session, token_digest: str) -> Any:
     return session.connection().execute(_CALLER, {"digest": token_digest}).first()
 
 
-def has_settled(session: Session, run_id: str, call_key: str) -> bool:
-    conditions = (_CALLS.c.run_id == run_id, _CALLS.c.call_key == call_key, _CALLS.c.state == SETTLED)
-    return session.connection().execute(sa_select(_CALLS.c.run_id).where(*conditions)).first() is not None
+def has_settled(connection: Connection, run_id: str, call_key: str) -> bool:
+    row = _UNDER_WAY.first(connection, {"of_run": run_id, "of_key": call_key})
+    return row is not None and row[0] == SETTLED
 
 
 def look(connection: Connection, run_id: str, call_key: str, attempt: int | None) -> LedgerRow:

@@ -27,6 +27,7 @@ THINKING_CHARS = 220_000
 EXCERPT_CHARS = 10_000
 """For excerpts of one test. The output of a command is cut at ten times that."""
 DETAIL_CHARS = 4_000
+MAX_LOG_CHARS = 4_000
 NAME_CHARS = 400
 MAX_TESTS = 10_000
 MAX_CALLS = 100
@@ -57,6 +58,8 @@ def cut(text: str, limit: int) -> str:
 
 
 def bounded_item(item: ItemResult) -> ItemResult:
+    if _is_small(item):
+        return item
     changes: dict[str, Any] = {
         "score": item.score if item.outcome in SCORED else None,
         "detail": cut(item.detail, DETAIL_CHARS),
@@ -82,6 +85,22 @@ def bounded_item(item: ItemResult) -> ItemResult:
         figures = [figure for figure in item.repeat.figures if len(figure.name) <= NAME_CHARS][:MAX_FACTS]
         changes["repeat"] = item.repeat.model_copy(update={"output": output, "figures": figures})
     return item.model_copy(update=changes)
+
+
+def _is_small(item: ItemResult) -> bool:
+    """Whether there is nothing to cut, as in nearly all items: looked at first, because copying costs more."""
+    return (
+        not item.tests
+        and not item.judgements
+        and item.repeat is None
+        and item.score is None
+        and len(item.calls) <= MAX_CALLS
+        and all(max(len(call.call_key), len(call.finish_reason)) <= NAME_CHARS for call in item.calls)
+        and max(len(item.prompt_version), len(item.extraction_rule), len(item.exit), len(item.detail)) <= NAME_CHARS
+        and max(len(item.prompt), len(item.answer), len(item.thinking), len(item.code or "")) <= THINKING_CHARS
+        and not item.judge_prompt
+        and "\x00" not in item.detail
+    )
 
 
 def unplanned_item_problem(item: ItemResult, benchmarks: Sequence[str]) -> str | None:
@@ -161,8 +180,16 @@ def finish_of(data: Mapping[str, Any]) -> str:
 
 def answer_digest(data: Mapping[str, Any]) -> str:
     """The digest of the answer in a stored result."""
-    parts = [data.get("answer") or "", data.get("code"), finish_of(data)]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return _digest(data.get("answer") or "", data.get("code"), finish_of(data))
+
+
+def answer_digest_of(item: ItemResult) -> str:
+    """The digest of a result that is not stored yet; the same as that of its stored form."""
+    return _digest(item.answer, item.code, (item.calls[-1].finish_reason if item.calls else "") or "stop")
+
+
+def _digest(answer: str, code: str | None, finish: str) -> str:
+    return hashlib.sha256(json.dumps([answer, code, finish]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

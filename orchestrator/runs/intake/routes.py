@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from pydantic import ValidationError
 from sqlmodel import Session
 
@@ -31,7 +31,7 @@ from orchestrator.runs.warm_pool.hand_off import HOLD_S, WarmHandOff
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.system.memory import give_back
-from runner.contract.events import EventAck, EventBatch
+from runner.contract.events import EventBatch
 from runner.contract.run_spec import (
     CONTRACT_VERSION,
     ClaimAnswer,
@@ -111,7 +111,7 @@ def runner_router(deps: RunnerDeps) -> Router:
         return ClaimedRun(spec=spec)
 
     @router.post("/runs/{run_id}/events", policy=Policy(ANYONE, body=Body.EVENTS, audit=Audit.NEVER))
-    async def events(run_id: RunId, request: Request) -> EventAck:
+    async def events(run_id: RunId, request: Request) -> Response:
         attempt = await callers.of(request, run_id, recent=True)
         async with turns.turn(run_id):
             body = b"".join([chunk async for chunk in request.stream()])
@@ -128,7 +128,7 @@ def runner_router(deps: RunnerDeps) -> Router:
                 size = len(body)
                 del body, batch
                 give_back(size)
-        return ack
+        return Response(ack.model_dump_json(), media_type="application/json")
 
     @router.get("/runs/{run_id}/problems", policy=Policy(ANYONE, deadline=False, audit=Audit.NEVER))
     async def problems(run_id: RunId, request: Request) -> StreamingResponse:

@@ -21,8 +21,8 @@ from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.bounds import (
     DETAIL_CHARS,
+    MAX_LOG_CHARS,
     NAME_CHARS,
-    answer_digest,
     bounded_facts,
     bounded_item,
     cut,
@@ -31,6 +31,9 @@ from orchestrator.runs.intake.bounds import (
     unplanned_item_problem,
 )
 from orchestrator.runs.intake.eval_sink import EvalEvent, EvalEventSink
+from orchestrator.runs.intake.items import HasCall, check_was_asked, count, item_values, key_of, planned_position
+from orchestrator.runs.intake.plain_batches import PlainBatches, Post, is_plain
+from orchestrator.runs.intake.post_groups import PostGroups
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, Deferred, GaveUp, NothingMeasured, Status
 from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.queueing.drafts import IMPORT
@@ -54,20 +57,15 @@ from runner.contract.events import (
     HeartbeatEvent,
     ItemResult,
     LogEvent,
-    Outcome,
     ProgressEvent,
     RunnerEvent,
     StageEvent,
 )
 from runner.contract.harness import MAX_HARNESS_ITEMS
-from runner.contract.run_spec import EVAL_KINDS, RunKind, call_key, judge_key
+from runner.contract.run_spec import EVAL_KINDS, RunKind
 
-MAX_LOG_CHARS = 4000
 DEFERRED_AT_MOST = timedelta(hours=72)
 """When a run that waits for batches goes on even if nobody lets it: batches take a day, and may be submitted late."""
-
-HasCall = Callable[[Session, str, str], bool]
-"""Takes a session, a run id and a call key."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +104,7 @@ class Intake:
         self._lease = timedelta(seconds=lease_s)
         self._positions = positions or PositionCache()
         self._has_call = has_call
+        self._groups = PostGroups(db, PlainBatches(self._positions, has_call, self._lease))
 
     async def claim(self, attempt: Attempt, runner_id: str) -> Claim:
         """The runner of `attempt` reports for the first time, or again because the response was lost."""
@@ -139,6 +138,10 @@ class Intake:
         if batch.attempt != attempt.number:
             raise Superseded(f"the token belongs to attempt {attempt.number}, the events to attempt {batch.attempt}")
         now = self._clock.now()
+        if is_plain(batch):
+            ack = await self._groups.store(Post(attempt.run_id, batch, now))
+            if ack is not None:
+                return ack
         return await self._db.write(lambda session: self._store(session, attempt, batch, now))
 
     def append_within(self, session: Session, attempt: Attempt, events: Sequence[RunnerEvent]) -> EventAck:
@@ -253,38 +256,16 @@ class _Context:
         self._append(event, {"level": event.level, "message": storable(event.message[:MAX_LOG_CHARS])})
 
     def _progress(self, event: ProgressEvent) -> None:
-        item = bounded_item(event.item)
-        key = (item.benchmark, item.problem_id, item.sample_index)
-        position = self._next_position(item) if self._run.kind == RunKind.HARNESS else self._planned_position(key)
-        if (item.outcome is Outcome.PASSED or item.score) and (missing := self._not_asked(key)):
-            raise Invalid(
-                f"item {call_key(*key)} cannot have passed: the {missing} was not asked about it through the gateway"
-            )
-        row = _item_row(self._run.id, self._attempt.number, position, item, self._now)
-        if not item_queries.insert_new(self._session, row):
-            return
-        self._run.items_done += 1
-        self._run.items_total = max(self._run.items_total, self._run.items_done)
-        self._run.items_passed += item.outcome is Outcome.PASSED
-        self._run.input_tokens += row.input_tokens
-        self._run.output_tokens += row.output_tokens
-        self._run.waiting_for = None
-        data = {
-            "benchmark": item.benchmark,
-            "problem_id": item.problem_id,
-            "sample_index": item.sample_index,
-            "outcome": item.outcome.value,
-            "done": self._run.items_done,
-            "passed": self._run.items_passed,
-            "total": self._run.items_total,
-        }
-        self._append(event, data)
-
-    def _planned_position(self, key: tuple[str, str, int]) -> int:
-        positions = self._positions.of(self._run).positions
-        if key not in positions:
-            raise Invalid(f"item {'/'.join(map(str, key))} is not part of run {self._run.id}")
-        return positions[key]
+        item, run = bounded_item(event.item), self._run
+        if run.kind == RunKind.HARNESS:
+            position = self._next_position(item)
+        else:
+            plan = self._positions.of(run)
+            position = planned_position(plan, run.id, key_of(item))
+            check_was_asked(item, run.kind, plan, self._was_asked)
+        values = item_values(run.id, self._attempt.number, position, item, self._now)
+        if item_queries.insert_new(self._session, ItemRow(**values)):
+            self._append(event, count(run, item, values))
 
     def _next_position(self, item: ItemResult) -> int:
         """The place of a harness's item: after all others, since nothing was planned."""
@@ -300,18 +281,8 @@ class _Context:
         self._run.items_total = max(self._run.items_done, min(event.total, MAX_HARNESS_ITEMS))
         self._append(event, {"total": self._run.items_total})
 
-    def _not_asked(self, key: tuple[str, str, int]) -> str | None:
-        """Who must have been asked about an item and was not: the model, or the model that judges."""
-        if self._run.kind == RunKind.BENCHMARK and not self._was_asked(call_key(*key)):
-            return "model"
-        if self._run.kind not in (RunKind.BENCHMARK, RunKind.GRADE):
-            return None
-        _, samples = self._positions.of(self._run).judges.get(key[0], (0, 0))
-        judged = not samples or any(self._was_asked(judge_key(*key, number)) for number in range(samples))
-        return None if judged else "judge"
-
     def _was_asked(self, key: str) -> bool:
-        return self._has_call is None or self._has_call(self._session, self._run.id, key)
+        return self._has_call is None or self._has_call(self._session.connection(), self._run.id, key)
 
     def _eval(self, event: EvalEvent) -> None:
         if self._evals is None:
@@ -411,30 +382,3 @@ def _current(session: Session, run_id: str, number: int) -> tuple[ContainerRun, 
 
 def _all_known(row: Attempt, batch: EventBatch) -> bool:
     return all(event.seq <= row.last_seq for event in batch.events)
-
-
-def _item_row(run_id: str, attempt: int, position: int, item: ItemResult, now: datetime) -> ItemRow:
-    data = item.model_dump(mode="json")
-    return ItemRow(
-        run_id=run_id,
-        benchmark=item.benchmark,
-        problem_id=item.problem_id,
-        sample_index=item.sample_index,
-        position=position,
-        attempt=attempt,
-        outcome=item.outcome.value,
-        parity_outcome=item.parity_outcome.value if item.parity_outcome else None,
-        score=item.score,
-        detail=item.detail,
-        cpu_s=item.usage.cpu_s,
-        wall_s=item.usage.wall_s,
-        peak_bytes=item.usage.peak_bytes,
-        input_tokens=sum(call.input_tokens for call in item.calls),
-        output_tokens=sum(call.output_tokens for call in item.calls),
-        tests_total=item.tests_total,
-        tests_passed=item.tests_passed,
-        fragile=item.fragile,
-        answer_digest=answer_digest(data),
-        data=data,
-        created_at=now,
-    )

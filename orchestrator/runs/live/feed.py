@@ -18,7 +18,6 @@ from sqlmodel import Session
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.workspaces import current_actor
 from orchestrator.runs.live import queries as event_queries
-from orchestrator.runs.tables import Event
 
 log = structlog.get_logger()
 
@@ -45,28 +44,39 @@ class LoggedEvent:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """An event with its text for streams, which is rendered once for all clients."""
+    """An event with its text for streams, which is rendered once for all clients, when the first one wants it."""
 
-    number: int
-    event: LoggedEvent
-    text: str
+    __slots__ = ("_text", "event")
+
+    def __init__(self, event: LoggedEvent) -> None:
+        self.event = event
+        self._text: str | None = None
 
     @classmethod
-    def of(cls, event: Event) -> StreamEvent:
-        assert event.id is not None
-        data = {
-            **event.data,
-            "id": event.id,
-            "type": event.type,
-            "run_id": event.run_id,
-            "attempt": event.attempt,
-            "at": event.at.isoformat(),
-        }
-        body = json.dumps(data, separators=(",", ":"))
-        logged = LoggedEvent(event.id, event.run_id, event.workspace_id, event.attempt, event.type, event.data, event.at)
-        return cls(event.id, logged, f"id: {event.id}\nevent: {event.type}\ndata: {body}\n\n")
+    def of(cls, row: Any) -> StreamEvent:
+        """Of a row of the log."""
+        return cls(LoggedEvent(row.id, row.run_id, row.workspace_id, row.attempt, row.type, row.data, row.at))
+
+    @property
+    def number(self) -> int:
+        return self.event.id
+
+    @property
+    def text(self) -> str:
+        if self._text is None:
+            event = self.event
+            data = {
+                **event.data,
+                "id": event.id,
+                "type": event.type,
+                "run_id": event.run_id,
+                "attempt": event.attempt,
+                "at": event.at.isoformat(),
+            }
+            body = json.dumps(data, separators=(",", ":"))
+            self._text = f"id: {event.id}\nevent: {event.type}\ndata: {body}\n\n"
+        return self._text
 
 
 class Subscription:

@@ -231,6 +231,11 @@ class PositionCache:
     def of(self, run: ContainerRun) -> Plan:
         return self.by_id(run.id, lambda: run)
 
+    def known(self, run_id: str) -> Plan | None:
+        """The plan, if it is cached."""
+        with self._lock:
+            return self._known.get(run_id)
+
     def by_id(self, run_id: str, load: Callable[[], ContainerRun | None]) -> Plan:
         with self._lock:
             plan = self._known.pop(run_id, None)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from sqlalchemy import Connection
 from sqlmodel import Session
 
 from orchestrator.db.session import Database
@@ -51,6 +52,9 @@ class MortalDatabase:
 
     async def write(self, fn: Callable[[Session], Any]) -> Any:
         return await self._crash.step(lambda: self._db.write(fn))
+
+    async def write_plain(self, fn: Callable[[Connection], Any]) -> Any:
+        return await self._crash.step(lambda: self._db.write_plain(fn))
 
     async def read(self, fn: Callable[[Session], Any]) -> Any:
         self._crash._check()
