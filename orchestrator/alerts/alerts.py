@@ -21,12 +21,12 @@ class AlertKind(StrEnum):
 def missed(schedule: Schedule, slug: str, instants: list[datetime], reason: str, now: datetime) -> Alert:
     first, last = instants[0], instants[-1]
     where = "" if schedule.workspace_id == DEFAULT_WORKSPACE else f"{schedule.workspace_id}_"
-    many = f"{len(instants)} instants" if len(instants) > 1 else "One instant"
+    many = f"{len(instants)} scheduled runs" if len(instants) > 1 else "1 scheduled run"
     return Alert(
         uid=f"msg_missed_{where}{schedule.model_id}_{first:%Y%m%dT%H%M%S}",
         model_id=schedule.model_id,
         kind=AlertKind.MISSED,
-        title=f"{slug}: {many} of the schedule passed without a run. {reason}",
+        title=f"{slug}: {many} missed. {reason}",
         data={"model": slug, "instants": len(instants), "first": first.isoformat(), "last": last.isoformat()},
         at=now,
     )

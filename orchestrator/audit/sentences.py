@@ -68,13 +68,14 @@ VERBS = {
     "prices": "changed the prices of",
 }
 SIGNS = {"/login": "signed in", "/logout": "signed out"}
-NAMED = {"sign-in": "signed in", "sign-out": "signed out"}
+NAMED = {"sign-in": "signed in", "sign-out": "signed out", "schedule fired": "started the scheduled run"}
 METHODS = {"GET": "read", "POST": "added or changed", "PUT": "set", "PATCH": "changed", "DELETE": "removed"}
 PLACES = {
     "container-runs": "runs",
     "runs": "runs",
     "batches": "batches",
     "schedules": "schedules",
+    "models": "models",
     "datasets": "datasets",
     "benchmarks": "benchmarks",
     "eval-sets": "eval-sets",
@@ -95,7 +96,8 @@ class ActionWords:
 def action_words(action: str, object_id: str) -> ActionWords:
     route = _ROUTE.fullmatch(action)
     if route is None:
-        return ActionWords(NAMED.get(action, action.replace("_", " ").replace(".", " ")), None)
+        path = f"/runs/{object_id}" if action == "schedule fired" and object_id else None
+        return ActionWords(NAMED.get(action, action.replace("_", " ").replace(".", " ")), path)
     method, path = route.groups()
     if path in SIGNS:
         return ActionWords(SIGNS[path], None)
@@ -111,4 +113,5 @@ def action_words(action: str, object_id: str) -> ActionWords:
         new = "started" if noun in ("run", "batch") else "added"
         verb = new if method == "POST" and not on_one else METHODS[method]
     place = PLACES.get(words[0]) if object_id and things == things[:1] and "/" not in object_id else None
-    return ActionWords(f"{verb} {'the' if on_one else 'a'} {noun}", f"/{place}/{object_id}" if place else None)
+    article = "the" if on_one else "an" if noun[0] in "aeiou" and noun != "user" else "a"
+    return ActionWords(f"{verb} {article} {noun}", f"/{place}/{object_id}" if place else None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from html import unescape
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -26,6 +27,10 @@ _TEX = re.compile(
 )
 """`$$$x$$$` is how one contest site writes what others write as `$x$`."""
 _FENCE = re.compile(r"(^ {0,3}(?P<fence>```+|~~~+)[^\n]*\n.*?(?:^ {0,3}(?P=fence)|\Z)|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
+
+
+_ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|amp|quot|apos|nbsp|#39|#34|#60|#62);")
+"""Statements that were HTML have these also in code, where Markdown leaves them as they are."""
 
 
 def render(text: str) -> Markup:
@@ -68,6 +73,8 @@ def _strip(tokens: Sequence[Token]) -> None:
     """Removes every attribute: alignment of tables would be an inline style, names of languages would be classes."""
     for token in tokens:
         token.attrs.clear()
+        if token.type in ("code_inline", "fence", "code_block"):
+            token.content = _ENTITY.sub(lambda match: unescape(match[0]), token.content)
         token.info = ""
         if token.tag in ("h1", "h2", "h3"):
             token.tag = "h4"  # below the headings of the page

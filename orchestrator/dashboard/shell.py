@@ -57,6 +57,7 @@ for _name in (
     "number",
     "words",
     "visible",
+    "without",
     "short",
 ):
     environment.filters[_name] = getattr(texts, _name)

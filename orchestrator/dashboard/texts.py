@@ -108,6 +108,15 @@ def for_people(detail: str) -> str:
     return sentence[:1].upper() + sentence[1:] if sentence else detail
 
 
+def without(title: str, model: str | None) -> str:
+    """The title of an alert where the name of its model stands beside it already."""
+    for sign in (": ", ", "):
+        if model and title.startswith(model + sign):
+            rest = title[len(model + sign) :]
+            return rest[:1].upper() + rest[1:]
+    return title
+
+
 def number(count: float | None) -> str:
     return DASH if count is None else f"{count:,.0f}"
 

@@ -375,10 +375,16 @@ def _check_room(call: Call, no_room: NoRoom) -> None:
     if no_room.reserved_nano_usd and no_room.spent_nano_usd + call.worst_nano_usd <= budget:
         return
     sentence = (
-        f"Stopped at the budget {owner} (${usd(budget):.4f}): ${usd(no_room.spent_nano_usd):.4f} is spent, "
-        f"the next call could cost ${usd(call.worst_nano_usd):.4f}"
+        f"Stopped at the budget {owner} ({_dollars(budget)}): {_dollars(no_room.spent_nano_usd)} is spent, "
+        f"the next call could cost {_dollars(call.worst_nano_usd)}"
     )
     raise GatewayError(402, Code.BUDGET_EXHAUSTED, sentence)
+
+
+def _dollars(nano_usd: int) -> str:
+    """Cents, and what is less than a cent with two digits."""
+    amount = usd(nano_usd)
+    return f"${amount:,.2f}" if amount == 0 or amount >= 0.01 else f"${amount:.2g}"
 
 
 def _estimate(call: Call, message: Message) -> TokenUsage:

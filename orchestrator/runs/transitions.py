@@ -85,6 +85,7 @@ def raise_failure_alert(session: Session, run: ContainerRun, now: datetime) -> N
         return
     model = model_queries.get(session, run.model_id)
     slug = model.slug if model else None
+    why = run.error_message or ""
     subject = ", ".join(filter(None, [slug, *run.benchmarks])) or run.kind
     alert = Alert(
         workspace_id=run.workspace_id,
@@ -92,12 +93,12 @@ def raise_failure_alert(session: Session, run: ContainerRun, now: datetime) -> N
         model_id=run.model_id,
         kind=KIND,
         run_id=run.id,
-        title=f"{subject}: the run failed. {run.error_message or ''}".rstrip(),
+        title=f"{subject}: the run failed. {why[:1].upper()}{why[1:]}".rstrip(),
         data={
             "model": slug,
             "run_id": run.id,
             "status": run.status,
-            "why": run.error_message or "",
+            "why": why,
             "reason": run.reason,
             "kind": run.kind,
             "benchmarks": run.benchmarks,

@@ -49,6 +49,8 @@ SHOWN_SCHEDULES = 200
 class ScheduleLine:
     it: ScheduleDetail
     score: ScoreView | None
+    status: str | None
+    """Of the newest fire's run."""
     local: list[str]
     """The next fires in the schedule's time zone."""
 
@@ -78,7 +80,14 @@ async def save_schedule(page: Page) -> Response:
 
 
 @router.get("/schedules/{model_id}", policy=Policy(READ))
-async def show_schedule(page: Page, model_id: ModelId) -> Response:
+async def show_schedule(page: Page, model_id: Annotated[str, Path(max_length=200)]) -> Response:
+    """Of the model with this id; its slug leads there, too."""
+    if not model_id.isdecimal():
+        return page.go(f"/schedules/{(await page.context.runs.find_model(model_id)).id}")
+    return await _show(page, int(model_id[:10]))
+
+
+async def _show(page: Frame, model_id: int) -> Response:
     line = await _line(page, model_id)
     series = await page.context.db.read(lambda s: _series(s, line.it))
 
@@ -174,16 +183,10 @@ def _points(series: _Series, it: ScheduleDetail) -> list[ChartPoint]:
 
 async def _line(page: Frame, model_id: int) -> ScheduleLine:
     detail = await schedule_detail(await page.context.schedules.get(str(model_id)), page.context)
-    score = await _score(page, detail.last_fire) if detail.last_fire else None
-    return ScheduleLine(detail, score, _local(detail.next_fires, detail.timezone))
-
-
-async def _score(page: Frame, fire: FireOut) -> ScoreView | None:
-    if fire.run_id is None:
-        return None
-    run_id = fire.run_id
-    run = await page.context.db.read(lambda s: run_queries.get(s, run_id))
-    return score_view(run.score) if run else None
+    run_id = detail.last_fire.run_id if detail.last_fire else None
+    run = await page.context.db.read(lambda s: run_queries.get(s, run_id)) if run_id else None
+    score = score_view(run.score) if run else None
+    return ScheduleLine(detail, score, run.status if run else None, _local(detail.next_fires, detail.timezone))
 
 
 def _local(instants: list[datetime], name: str) -> list[str]:

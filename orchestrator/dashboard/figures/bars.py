@@ -21,6 +21,8 @@ from orchestrator.dashboard.figures.figure import (
 
 FILL = 0.78
 """The part of a step that its bar takes."""
+WIDEST = 12.0
+"""In percent: the bars of a few days are no walls."""
 BINS = 16
 TAIL = 0.98
 """A histogram's last bar holds what is above this quantile, so that one slow call does not flatten the rest."""
@@ -57,6 +59,7 @@ def stacked(
         1.0 if shares else max(totals), share if shares else show, whole=show is plain and not shares
     )
     width = 100 / len(labels)
+    fill = min(FILL, WIDEST / width)
     shapes = []
     for index, label in enumerate(labels):
         base = 100.0
@@ -69,10 +72,10 @@ def stacked(
             name = f"{label}: {part.label} {show(value)}" if len(parts) > 1 else f"{label}: {show(value)}"
             if shares:
                 name += f" of {show(totals[index])} ({share(value / totals[index])})"
-            x = round(width * (index + (1 - FILL) / 2), 3)
+            x = round(width * (index + (1 - fill) / 2), 3)
             href = links[index] if links else ""
             shapes.append(
-                Shape("rect", part.css, x, round(base, 3), round(width * FILL, 3), round(high, 3), tip=name, href=href)
+                Shape("rect", part.css, x, round(base, 3), round(width * fill, 3), round(high, 3), tip=name, href=href)
             )
     columns = [step_name, *(part.label for part in parts)]
     rows: list[list[Cell]] = [[label, *(part.values[index] for part in parts)] for index, label in enumerate(labels)]

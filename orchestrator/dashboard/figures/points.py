@@ -23,6 +23,8 @@ from orchestrator.dashboard.figures.figure import (
 )
 
 COLOURS = 6
+CHARACTER, LINE = 1.7, 8.0
+"""Width and height of a name in percent of a drawing of usual size, a little generous."""
 
 
 @dataclass(frozen=True)
@@ -139,10 +141,7 @@ def cost_against_score(key: str, title: str, points: Sequence[Priced], *, note: 
         )
         shapes.append(Shape("line", f"{css} whisker", x(point.cost), y(point.low), x(point.cost), y(point.high)))
         shapes.append(Shape("dot", css, x(point.cost), y(point.value), tip=tip, href=point.href))
-        end = x(point.cost) > 70
-        shapes.append(
-            Shape("text", "label end" if end else "label", x(point.cost), y(point.value), text=_short(point.name, 22))
-        )
+    shapes += _labels([(x(point.cost), y(point.value), _short(point.name, 22)) for point in points])
     if logarithmic:
         powers = range(math.floor(left), math.ceil(right) + 1)
         marks = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
@@ -162,6 +161,28 @@ def cost_against_score(key: str, title: str, points: Sequence[Priced], *, note: 
         key, title, words, shapes, x_ticks, y_ticks, columns, rows, legend, note,
         x_title="cost per item" + (", logarithmic" if logarithmic else ""), size="tall",
     )  # fmt: skip
+
+
+def _labels(points: Sequence[tuple[float, float, str]]) -> list[Shape]:
+    """A name beside each point: to the right, or where it covers no other name or point."""
+    taken = [(x - 1.5, y - 3.0, x + 1.5, y + 3.0) for x, y, _ in points]
+    shapes = []
+    for x, y, name in points:
+        width = CHARACTER * len(name)
+        places = [
+            (css, at, (left, at - LINE / 2 - 2, left + width, at + LINE / 2 - 2))
+            for at in (y, y - LINE, y + LINE, y + 2 * LINE)
+            for css, left in (("label", x + 2), ("label end", x - 2 - width))
+            if left >= 0 and left + width <= 104
+        ] or [("label", y, (x, y, x, y))]
+        css, at, box = next((place for place in places if not _meets(place[2], taken)), places[0])
+        taken.append(box)
+        shapes.append(Shape("text", css, x, round(at, 2), text=name))
+    return shapes
+
+
+def _meets(box: tuple[float, ...], others: Sequence[tuple[float, ...]]) -> bool:
+    return any(box[0] < it[2] and it[0] < box[2] and box[1] < it[3] and it[1] < box[3] for it in others)
 
 
 def forest(key: str, title: str, rows: Sequence[Estimate], show: Format = share, *, note: str = "") -> Figure | None:

@@ -200,7 +200,7 @@ def _capital(sentence: str) -> str:
 
 
 _REASONS = {
-    FireOutcome.SKIPPED_MISFIRE: "They were too late: the orchestrator was down, or the clock was set forward.",
+    FireOutcome.SKIPPED_MISFIRE: "The service was down, or its clock was set forward.",
     FireOutcome.SKIPPED_OVERLAP: "The previous run had not ended.",
     FireOutcome.REFUSED: "The run could not be made.",
 }

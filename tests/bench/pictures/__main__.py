@@ -29,19 +29,20 @@ LOOKS = [f"{width}-{theme}" for width in (1440, 1024, 390) for theme in ("light"
 
 
 def pages(known: dict[str, str], client_items: dict[str, int]) -> dict[str, str]:
-    run, other = f"/runs/{known['run']}", f"/runs/{known['other']}"
+    run = f"/runs/{known['run']}"
+    others = ("live", "budget", "failed", "killed", "cancelled", "queued", "small")
     found = {"overview": "/", "runs": "/runs", "runs-failed": "/runs?status=failed&status=cancelled", "run": run}
-    found |= {f"run-{each}": f"/runs/{known[each]}" for each in ("live", "budget", "failed", "killed", "cancelled", "queued", "small")}
+    found |= {f"run-{each}": f"/runs/{known[each]}" for each in others}
     found |= {f"item-{kind}": f"{run}/items/{n}" for kind, n in client_items.items()}
     found |= {
         "compare": f"/compare?run={known['run']}&run={known['other']}",
-        "compare-drift": f"/alerts/{known['alert']}",
+        "alert": f"/alerts/{known['alert']}",
         "compare-three": f"/compare?run={known['run']}&run={known['other']}&run={known['small']}",
         "leaderboard": "/leaderboard?benchmark=contest",
         "schedules": "/schedules",
         "schedule": "/schedules/atlas-large",
         "schedule-new": "/schedules/new",
-        "alerts": "/alerts?open=0",
+        "alerts": "/alerts?show=all",
         "models": "/models",
         "model": "/models/atlas-large",
         "model-weak": "/models/demo-weak",
@@ -99,10 +100,10 @@ async def serve(folder: Path, options: argparse.Namespace) -> None:
         if kept.exists():
             known = json.loads(kept.read_text())
             await lab.provider_moved()
-            provider.latency_s, runner.hold.at = 1.5, 8
         else:
             known = await lab.live()
-            kept.write_text(json.dumps(known))
+        await lab.now(known)
+        kept.write_text(json.dumps(known))
         items = await some_items(service, known["run"])
         print(service.url, f"/login?token={TOKEN}", flush=True)
         if options.serve:
@@ -126,12 +127,11 @@ async def some_items(service: Service, run_id: str) -> dict[str, int]:
 def shoot(url: str, folder: Path, paths: dict[str, str], options: argparse.Namespace) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     looks = options.looks or LOOKS
+    chosen = {name: path for name, path in paths.items() if not options.only or name in options.only}
     with chromium() as browser, visiting(browser, url, viewport={"width": 1440, "height": 900}) as visitor:
         page = visitor.page
         page.goto(f"{url}/login?token={TOKEN}")
-        for name, path in paths.items():
-            if options.only and name not in options.only:
-                continue
+        for name, path in chosen.items():
             page.goto(url + path)
             for look in looks:
                 width, theme = look.split("-")

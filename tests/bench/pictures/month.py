@@ -16,7 +16,7 @@ from tests.bench.pictures.runner import FORGETS, LabRunner
 from tests.manual_clock import ManualClock
 from tests.served import Service
 
-DAYS = 30
+DAYS = 24
 SPEED = 40
 """How much faster time passes in the month than here."""
 MODELS: dict[str, dict[str, Any]] = {
@@ -85,7 +85,7 @@ class Lab:
     async def live(self) -> dict[str, str]:
         """The whole month; the ids of what pages are about."""
         end = datetime.now(UTC)
-        first = (end - timedelta(days=DAYS)).replace(hour=5, minute=50, second=0, microsecond=0)
+        first = (end - timedelta(days=DAYS)).replace(hour=4, minute=0, second=0, microsecond=0)
         self.clock.set(first)
         self.runner.forgets_at = end - timedelta(days=4)
         await self.prepare()
@@ -96,7 +96,6 @@ class Lab:
         await self.last_day(known)
         self.clock.speed = 1
         self.clock.set(datetime.now(UTC))
-        await self.now(known)
         return known
 
     async def provider_moved(self) -> None:
@@ -105,7 +104,9 @@ class Lab:
 
     async def prepare(self) -> None:
         url = f"{self.provider.url}/v1"
-        await self.post("/api/providers", {"name": "lab", "base_url": url, "allow_private": True, "key": "sk-lab-0123456789"})
+        await self.post(
+            "/api/providers", {"name": "lab", "base_url": url, "allow_private": True, "key": "sk-lab-0123456789"}
+        )
         for slug, fields in MODELS.items():
             await self.post("/api/models", {"slug": slug, "provider": "lab", "name": slug, **fields})
         content = "".join(json.dumps(record) + "\n" for record in records()).encode()
@@ -113,10 +114,8 @@ class Lab:
         while any(job["state"] == "running" for job in (await self.service.client.get("/api/datasets")).json()["jobs"]):
             await asyncio.sleep(0.05)
         common = {"benchmarks": ["contest"], "sample_size": 60, "instance_type": "standard-2"}
-        daily = {"model_id": "atlas-large", "cron_expression": "0 6 * * *", "timezone": "Europe/Berlin", **common}
-        await self.post("/api/schedules", daily)
-        await self.post("/api/schedules", {**daily, "model_id": "heron-70b", "cron_expression": "30 6 * * *"})
-        await self.post("/api/schedules", {**daily, "model_id": "atlas-small", "cron_expression": "0 7 * * MON"})
+        for slug, cron in (("atlas-large", "0 6 * * *"), ("heron-70b", "0 6 * * MON,THU"), ("atlas-small", "0 7 * * MON")):
+            await self.post("/api/schedules", {"model_id": slug, "cron_expression": cron, "timezone": "UTC", **common})
         slack = {"url": f"{self.provider.url}/hook/slack", "format": "slack", "every_failed_run": True}
         await self.post("/api/alerts/webhooks", slack)
         await self.post("/api/alerts/webhooks", {"url": f"{self.provider.url}/hook/gone"})
@@ -138,10 +137,17 @@ class Lab:
             await self.a_batch(known)
         if day == 16:
             await self.evals(known)
-        self.clock.set(at.replace(hour=6, minute=31) + timedelta(hours=1))
+        for hour in (6, 7):
+            self.clock.set(at.replace(hour=hour, second=5))
+            await self.a_round()
+            await self.ended()
+
+    async def a_round(self) -> None:
+        """Waits for a round of the service that began after the clock was set."""
+        since = self.clock.monotonic()
         self.service.services.signals.look()
-        await asyncio.sleep(0.3)
-        await self.ended()
+        while self.service.services.loops.last_tick < since:
+            await asyncio.sleep(0.02)
 
     async def a_batch(self, known: dict[str, str]) -> None:
         body = {
@@ -198,16 +204,23 @@ class Lab:
         await self.service.engine.end_all()
         await self.finished(known["cancelled"])
         alerts = (await self.service.client.get("/api/alerts")).json()["items"]
+        failed = next(each for each in alerts if each["run_id"] == known["failed"])
+        await self.post(f"/api/alerts/{failed['id']}/acknowledge")
+        muted = (await self.service.client.get("/api/models/demo-weak")).json()["id"]
+        await self.post(f"/api/alerts/mutes/{muted}", {"hours": 48}, method="PUT")
         drift = [each for each in alerts if each["kind"].startswith("drift")]
         assert drift, "the model that forgets raised no alarm"
         known["alert"] = str(drift[0]["id"])
         known["forgets"] = FORGETS
 
     async def now(self, known: dict[str, str]) -> None:
-        """A run at work, one that starts slowly, and a queue behind them."""
+        """A run at work, and a queue behind it; those of an earlier service go on, too."""
         self.provider.latency_s = 1.5
         self.runner.hold.at = 40
         self.runner.pause_s = 0.4
+        if "live" in known:
+            self.runner.hold.at = 8
+            return
         known["live"] = await self.run("atlas-large", concurrency=8, budget_usd=3.0, instance_type="standard-3")
         await asyncio.sleep(4)
         for slug in ("quartz-2", "heron-70b"):

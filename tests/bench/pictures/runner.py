@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from datetime import datetime
 from typing import Any
@@ -20,7 +21,7 @@ STRENGTH = {"atlas-large": 1.9, "atlas-small": 0.3, "quartz-2": 1.3, "heron-70b"
 FORGETS = "atlas-large"
 FAILURES = [
     ("wrong_answer", 0.56), ("time_limit", 0.16), ("runtime_error", 0.13), ("truncated", 0.05), ("memory_limit", 0.04),
-    ("no_answer", 0.03), ("refused", 0.02), ("provider_error", 0.01),
+    ("no_answer", 0.03), ("refused", 0.03),
 ]  # fmt: skip
 CODE = '''import sys
 from functools import lru_cache
@@ -162,6 +163,8 @@ class LabRunner:
         passed = luck < 1 / (1 + math.exp(-1.5 * odds))
         if self.forgets_at and model == FORGETS and self.clock.now() >= self.forgets_at:
             passed = passed and spread("forgotten", problem) > 0.27
+        if spread(model, problem, day, "overloaded") < 0.001:
+            return "provider_error"
         if passed:
             return "passed"
         left = spread(model, problem, "how")
@@ -243,8 +246,6 @@ class EvalWork(EvalRunner):
     async def go(self, runner: RunnerClient, container: FakeContainer) -> int:
         self.spec = runner.spec
         answer = await runner.http.get(f"/runner/runs/{runner.spec['run_id']}/traces")
-        import json
-
         self.lines = [json.loads(line) for line in answer.content.splitlines()]
         if runner.spec["kind"] == "eval_generate":
             await self._generate(runner)
