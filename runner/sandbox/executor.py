@@ -14,11 +14,11 @@ from runner.sandbox.limits import MIB, Allow, Limits
 from runner.sandbox.outcome import Ending, Execution
 from runner.sandbox.pool.child import Child
 from runner.sandbox.pool.diagnosis import Checked, combine, judge_word
-from runner.sandbox.pool.sequence import Accept, Tests, TestSequence, failed
+from runner.sandbox.pool.sequence import Accept, TestSequence, Work, failed
 from runner.sandbox.pool.worker import GoneError, Worker
 from runner.sandbox.pool.worker_pool import CANDIDATE, JUDGE, SandboxUnavailableError, Slot, WorkerPool, choices
 from runner.sandbox.processes.libraries import flavour_for
-from runner.sandbox.protocol.messages import Mode
+from runner.sandbox.protocol.messages import MOST_TOGETHER, Mode
 from runner.sandbox.protocol.values import Json
 
 _PROBE_LIMITS = Limits(cpu_s=5, wall_s=20, memory_bytes=64 * MIB)
@@ -87,11 +87,24 @@ class Executor:
         LiveCodeBench's imports.
         """
 
+        def fit(first: int, most: int) -> Sequence[bytes]:
+            """Returns the inputs from that of test `first` on which are small enough together."""
+            last, room = first, _TOGETHER_BYTES
+            while last < min(first + most, len(inputs)) and len(inputs[last]) <= room:
+                room -= len(inputs[last])
+                last += 1
+            return inputs[first:last]
+
         async def test(child: Child, indices: range) -> list[Execution]:
-            return [await child.stdin_test(inputs[indices.start])]
+            most = min(len(indices), child.room, limits.output_bytes // (2 * child.last_out_bytes + 1))
+            together = fit(indices.start, most) if most > 1 else ()
+            return (
+                await child.stdin_tests(together) if len(together) > 1 else [await child.stdin_test(inputs[indices.start])]
+            )
 
         payload = _payload(program, prelude)
-        return await self._sequence(Mode.STDIN_TESTS, program, payload, test, len(inputs), limits, accept, stop_at_first)
+        work = Work(test, len(inputs), lambda first: fit(first + 1, MOST_TOGETHER))
+        return await self._sequence(Mode.STDIN_TESTS, program, payload, work, limits, accept, stop_at_first)
 
     async def run_calls(
         self,
@@ -116,7 +129,7 @@ class Executor:
             return await child.calls(requests)
 
         payload = _payload(program, prelude)
-        return await self._sequence(Mode.CALLS, program, payload, test, len(calls), limits, accept, stop_at_first)
+        return await self._sequence(Mode.CALLS, program, payload, Work(test, len(calls)), limits, accept, stop_at_first)
 
     async def run_check(self, program: str, test_code: str, entry: str, limits: Limits, *, context: str = "") -> Execution:
         """Runs assertions against `entry`; calls `check(candidate)` if the test code defines it.
@@ -185,8 +198,7 @@ class Executor:
         mode: Mode,
         program: str,
         payload: bytes,
-        test: Tests,
-        count: int,
+        work: Work,
         limits: Limits,
         accept: Accept,
         stop_at_first: bool,
@@ -196,7 +208,7 @@ class Executor:
             async def open_worker() -> Worker:
                 return await self._open_pool().worker(slot, flavour_for(program), CANDIDATE, limits.allow)
 
-            sequence = TestSequence(open_worker, slot.discard, mode, payload, test, count, limits, accept, stop_at_first)
+            sequence = TestSequence(open_worker, slot.discard, mode, payload, work, limits, accept, stop_at_first)
             return await sequence.run()
 
     @asynccontextmanager

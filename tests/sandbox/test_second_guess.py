@@ -185,7 +185,9 @@ print(n, spoilt and n == 3, os.getpid(), files, hash(str(limits)), sep='|')
         pids, files, limits = (([parts[place] for parts in counted]) for place in (2, 3, 4))
         before = asked[:5]
         assert len({*pids, *(parts[2] for _, parts in before)}) == 6 + 2
-        assert len({*files, *(parts[3] for _, parts in before)}) == 6 + 2
+        inodes = [inode for text in files for inode in text.strip(b"[]").split(b", ")]
+        assert len({*inodes}) == len(inodes) == 6 * 3
+        assert not {*inodes} & {inode for _, parts in before for inode in parts[3].strip(b"[]").split(b", ")}
         assert len(set(limits)) == 1
 
     use(work)

@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 from runner.sandbox.inside import calls, stdin_tests
 from runner.sandbox.inside.program import KEPT_FROM, STREAMS, Interpreter
-from runner.sandbox.protocol.messages import CONTROL_FD
+from runner.sandbox.protocol.messages import CONTROL_FD, FIRST_INPUT_FD
 
 TIMES = 12
 _PROGRAM = b"import sys\ndef main():\n    n = int(input())\n    print(n * 2)\nmain()\n"
 _FUNCTION = b"class Solution:\n    def f(self, a):\n        return [sum(a)]\n"
-_TURNS = b"gg"
+_TURNS = stdin_tests.THE_INPUT, stdin_tests.THE_INPUT + b"\1"
 _CALL = json.dumps(["call", "f", [["l", 1, 2]], []]).encode()
 _SOLVE = json.dumps(["solve", "f", [[1, 2]]]).encode()
 
@@ -28,13 +28,14 @@ def warm_up() -> None:
     try:
         for time in range(TIMES):
             mark = stdin_tests.PRELUDE_MARK if time % 2 else b"-"
-            _act(stdin_tests.serve, mark + _PROGRAM, 1 + time % 2, _TURNS[: 1 + time % 2])
+            _act(stdin_tests.serve, mark + _PROGRAM, 1 + time % 2, _TURNS[time % 2])
             _act(calls.serve, mark + _FUNCTION, 1, questions)
     finally:
         for number, fd in enumerate(saved):
             os.dup2(fd, number)
             os.close(fd)
         os.closerange(KEPT_FROM, KEPT_FROM + len(STREAMS))
+        os.close(FIRST_INPUT_FD)
 
 
 def _act(serve: Callable[[Interpreter, bytes, int], None], payload: bytes, tests: int, orders: bytes) -> None:
@@ -45,6 +46,7 @@ def _act(serve: Callable[[Interpreter, bytes, int], None], payload: bytes, tests
     for number, fd in enumerate(files):
         os.dup2(fd, number)
         os.close(fd)
+    os.dup2(0, FIRST_INPUT_FD)
     ours.sendall(orders)
     ours.shutdown(socket.SHUT_WR)
     interpreter = Interpreter()

@@ -6,25 +6,35 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from runner.sandbox.inside.stdin_tests import THE_INPUT
 from runner.sandbox.kernel.process_tree import peak_bytes
 from runner.sandbox.limits import Limits
 from runner.sandbox.outcome import Ending, Execution, Usage
 from runner.sandbox.pool.channel import LARGE, Channel
-from runner.sandbox.pool.diagnosis import Diagnosis, Evidence, diagnose, killed_from_outside
+from runner.sandbox.pool.diagnosis import (
+    CAME_TO_ITS_END,
+    Diagnosis,
+    Evidence,
+    diagnose,
+    diagnose_report,
+    killed_from_outside,
+)
 from runner.sandbox.pool.memory_files import sealed
 from runner.sandbox.pool.watchdog import LONGEST_STRETCH, Watchdog
 from runner.sandbox.pool.worker import GoneError, Worker
-from runner.sandbox.protocol.messages import INLINE_BYTES, Job, Mode, Report
+from runner.sandbox.protocol.messages import ENDED_BYTES, INLINE_BYTES, Ended, Job, Mode, Report
 from runner.sandbox.protocol.values import BadValueError, Tree, parse
 
 TAIL_BYTES = 4096
 FRAME_SLACK = 64 * 1024
 QUICK_S = 0.002
 """A faster test cannot have touched much new memory."""
+HASTY_S = 0.1, 1.0
+"""CPU and wall seconds for all tests of one turn: quick ones need less, others are better run one by one."""
 
 
 @dataclass
@@ -50,6 +60,10 @@ class Child:
         self._peak = 0
         self._watchdog: Watchdog | None = None
         self.tests = 0
+        self.room = 0
+        """How many inputs it can be given for one turn."""
+        self.last_out_bytes = 0
+        """Size of the last test's output."""
         self.disturbed = False
         """Another process killed it, so the execution gets a second try."""
 
@@ -64,8 +78,9 @@ class Child:
         tests: int = 1,
         control: socket.socket | None = None,
         new_files: bool = False,
+        inputs: Sequence[bytes] = (),
     ) -> Self:
-        """Starts a child that will serve `tests` tests.
+        """Starts a child that will serve `tests` tests. `inputs` are those that may be run in one turn after its first test.
 
         `control` is the child's end of the connection if another process than the runner talks to it; it is closed here.
         With `new_files` its streams are unused, so that their times and numbers reveal nothing about the previous process.
@@ -87,6 +102,9 @@ class Child:
             inline = len(payload) <= INLINE_BYTES
             if not inline:
                 lent.append(sealed(payload))
+            if inputs:
+                lent += child._streams.more_for_child(inputs)
+                child.room = len(inputs)
             job = Job(
                 pid=pid,
                 mode=mode,
@@ -118,6 +136,46 @@ class Child:
             self._streams.prepare(stdin)
         return await self._test(self._stdin_turn)
 
+    async def stdin_tests(self, inputs: Sequence[bytes]) -> list[Execution]:
+        """Runs the program on several inputs, at most `room`, in one turn.
+
+        The results count only if all of them together kept every limit of one test; otherwise none is returned.
+        """
+        started, many = self.tests, len(inputs)
+        self._streams.prepare(b"")
+        self._streams.fill(inputs)
+        ended: list[Ended] = []
+        whole = await self._test(lambda: self._stdin_turns(many, ended), HASTY_S)
+        self.tests = started + many
+        if whole.ending is not Ending.finished or not self.alive:
+            return []
+        usage = Usage(whole.usage.cpu_s / many, whole.usage.wall_s / many, whole.usage.peak_bytes)
+        out_bytes, err_bytes = self._streams.sizes()
+        done: list[Execution] = []
+        out = err = 0
+        for one in ended:
+            if not (out <= one.out_bytes <= out_bytes and err <= one.err_bytes <= err_bytes):
+                return []
+            done.append(self._one_of(one, whole.stdout[out : one.out_bytes], err, usage))
+            out, err = one.out_bytes, one.err_bytes
+        return done if (out, err) == (out_bytes, err_bytes) else []
+
+    def _one_of(self, one: Ended, output: bytes, err: int, usage: Usage) -> Execution:
+        self.last_out_bytes = len(output)
+        diagnosis = CAME_TO_ITS_END
+        if one.ending != b"f" or one.status:
+            diagnosis = diagnose_report(one.ending, one.status)
+        return Execution(
+            ending=diagnosis.ending,
+            stdout=output,
+            stderr_tail=self._streams.errors(max(err, one.err_bytes - TAIL_BYTES), one.err_bytes)
+            if one.err_bytes > err
+            else "",
+            exit_code=diagnosis.exit_code,
+            usage=usage,
+            detail=diagnosis.detail,
+        )
+
     async def call(self, request: bytes) -> Execution:
         """Calls a function of the program; the value is in the execution."""
         self._streams.prepare(b"")
@@ -141,9 +199,14 @@ class Child:
         return self._channel
 
     async def _stdin_turn(self) -> Reply:
-        await self._control.send(b"g")
+        await self._control.send(THE_INPUT)
         report = await self._control.receive(2)
         return Reply(report[:1].lower(), report[1], last=report[:1].isupper())
+
+    async def _stdin_turns(self, many: int, ended: list[Ended]) -> Reply:
+        await self._control.send(bytes([many]))
+        ended += Ended.unpack_all(await self._control.receive(many * ENDED_BYTES))
+        return Reply(b"f")
 
     async def _call_turn(self, request: bytes) -> Reply:
         await self._control.send(_frame(request))
@@ -206,12 +269,12 @@ class Child:
         report = await self.end()
         return self._conclude(Reply(), watchdog.exceeded, report.cpu_s, wall, None)
 
-    async def _test(self, turn: Callable[[], Awaitable[Reply]]) -> Execution:
+    async def _test(self, turn: Callable[[], Awaitable[Reply]], most_s: tuple[float, float] | None = None) -> Execution:
         self.tests += 1
         watchdog = self._watchdog
         if watchdog is None:
             watchdog = self._watchdog = Watchdog(self._pid, self.limits.cpu_s, self.limits.wall_s, self._worker.kill)
-        watchdog.start()
+        watchdog.start(most_s)
         broken: str | None = None
         reply = Reply()
         try:
@@ -236,6 +299,7 @@ class Child:
             self._peak = peak_bytes(self._pid)
         peak = self._peak
         out, err = self._streams.sizes()
+        self.last_out_bytes = out
         output = self._streams.output(min(out, self.limits.output_bytes))
         tail = self._streams.error_tail(err, TAIL_BYTES)
         evidence = Evidence(

@@ -41,6 +41,9 @@ class Diagnosis:
     signal: int | None = None
 
 
+CAME_TO_ITS_END = Diagnosis(Ending.finished, "It came to its end.", exit_code=0)
+
+
 def diagnose(evidence: Evidence) -> Diagnosis:
     """Returns the one ending that fits."""
     limits, report = evidence.limits, evidence.report
@@ -57,12 +60,8 @@ def diagnose(evidence: Evidence) -> Diagnosis:
         return Diagnosis(Ending.time_limit, f"It used more than {limits.cpu_s:g} s of CPU time.")
     if evidence.exceeded == "wall" or ended_by is EndedBy.WALL:
         return Diagnosis(Ending.time_limit, f"It was not done after {limits.wall_s:g} s.")
-    if evidence.reported == b"m":
-        return Diagnosis(Ending.memory_limit, "It exceeded its memory limit.", exit_code=1)
-    if evidence.reported == b"x":
-        return Diagnosis(Ending.crashed, "It ended with an uncaught exception.", exit_code=evidence.status)
     if evidence.reported is not None:
-        return _exited(evidence.status)
+        return diagnose_report(evidence.reported, evidence.status)
     if report is None:
         return Diagnosis(Ending.crashed, "It broke off the conversation with the sandbox.")
     if ended_by is EndedBy.RUNNER:
@@ -72,9 +71,18 @@ def diagnose(evidence: Evidence) -> Diagnosis:
     return _exited(os.WEXITSTATUS(report.status))
 
 
+def diagnose_report(reported: bytes, status: int) -> Diagnosis:
+    """Returns the ending that a process reported itself, where no measurement says otherwise."""
+    if reported == b"m":
+        return Diagnosis(Ending.memory_limit, "It exceeded its memory limit.", exit_code=1)
+    if reported == b"x":
+        return Diagnosis(Ending.crashed, "It ended with an uncaught exception.", exit_code=status)
+    return _exited(status)
+
+
 def _exited(status: int) -> Diagnosis:
     if status == 0:
-        return Diagnosis(Ending.finished, "It came to its end.", exit_code=0)
+        return CAME_TO_ITS_END
     return Diagnosis(Ending.crashed, f"It ended with exit status {status}.", exit_code=status)
 
 

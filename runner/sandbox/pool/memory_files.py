@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from collections.abc import Sequence
 
 _SEAL_ALL = 0x1 | 0x2 | 0x4 | 0x8
 _ADD_SEALS = 1033
@@ -24,11 +25,15 @@ KEPT_BYTES = 256 * 1024
 
 
 class Streams:
-    """Standard input, output and error of a child, emptied and refilled for each test."""
+    """Standard input, output and error of a child, emptied and refilled for each test; further inputs, each in its own file,
+    for tests that are run in one turn."""
 
     def __init__(self) -> None:
         self._fds = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "stdout", "stderr")]
         self._filled = 0
+        self._more: list[int] = []
+        self._held: list[bytes] = []
+        """What is in each of the further files."""
         for fd, mode in zip(self._fds, (0o444, 0o222, 0o222), strict=True):
             os.fchmod(fd, mode)
 
@@ -37,6 +42,24 @@ class Streams:
         stdin, out, err = self._fds
         append = os.O_WRONLY | os.O_APPEND
         return [_reopen(stdin, os.O_RDONLY), _reopen(out, append), _reopen(err, append)]
+
+    def more_for_child(self, inputs: Sequence[bytes]) -> list[int]:
+        """Returns a descriptor of a file with each input; they cannot be written either."""
+        self.fill(inputs)
+        return [_reopen(fd, os.O_RDONLY) for fd in self._more[: len(inputs)]]
+
+    def fill(self, inputs: Sequence[bytes]) -> None:
+        """Puts each input into a file of its own, the first ones first."""
+        for index, content in enumerate(inputs):
+            if index == len(self._more):
+                self._more.append(os.memfd_create("stdin", os.MFD_CLOEXEC))
+                self._held.append(b"")
+                os.fchmod(self._more[index], 0o444)
+            if self._held[index] is not content:
+                if len(self._held[index]) > len(content):
+                    os.ftruncate(self._more[index], len(content))
+                self._held[index] = content
+                _write(self._more[index], content)
 
     def prepare(self, stdin: bytes) -> None:
         """Fills the input and empties the others."""
@@ -69,11 +92,15 @@ class Streams:
         """Returns the end of standard error (`size` bytes long) as text."""
         return os.pread(self._fds[2], most, max(0, size - most)).decode(errors="replace") if size else ""
 
+    def errors(self, start: int, end: int) -> str:
+        """Returns a part of standard error as text."""
+        return os.pread(self._fds[2], end - start, start).decode(errors="replace")
+
     def close(self) -> None:
         """Frees the memory."""
-        for fd in self._fds:
+        for fd in (*self._fds, *self._more):
             os.close(fd)
-        self._fds = []
+        self._fds, self._more = [], []
 
 
 class StreamPool:

@@ -5,26 +5,37 @@ The repetition also tells the program that its answer was refused, so it never c
 accepted, every test runs once more in a fresh process, and only those executions count.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from runner.sandbox.limits import Limits
 from runner.sandbox.outcome import Ending, Execution
 from runner.sandbox.pool.child import QUICK_S, Child
 from runner.sandbox.pool.worker import GoneError, Worker
-from runner.sandbox.protocol.messages import Mode
+from runner.sandbox.protocol.messages import MOST_TOGETHER, Mode
 
 Accept = Callable[[int, Execution], bool]
 Tests = Callable[[Child, range], Awaitable[list[Execution]]]
 """Runs a range of tests; returns fewer executions than tests if the rest could not be run together."""
 
-MOST_TOGETHER = 32
-"""Up to this many quick calls are sent together."""
-
 
 def failed(why: str) -> Execution:
     """Returns the result of an execution that could not take place."""
     return Execution(Ending.sandbox_failed, detail=f"The sandbox could not carry this out: {why}.")
+
+
+def _nothing(_: int) -> Sequence[bytes]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Work:
+    """The tests of one program."""
+
+    tests: Tests
+    count: int
+    ahead: Callable[[int], Sequence[bytes]] = _nothing
+    """Inputs that a process may get at its start for later turns, if it begins with this test."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +47,7 @@ class TestSequence:
     """Discards all processes of the slot after one of them has died."""
     mode: Mode
     payload: bytes
-    test: Tests
-    count: int
+    work: Work
     limits: Limits
     accept: Accept
     stop_at_first: bool
@@ -50,14 +60,15 @@ class TestSequence:
     async def _in_one_process(self) -> list[Execution] | None:
         """Returns None if a refused test was accepted when repeated: none of these executions count then."""
         done: list[Execution] = []
-        failures, most = 0, MOST_TOGETHER if self.mode is Mode.CALLS else 1
-        while len(done) < self.count:
+        failures, most = 0, 1 if self.limits.allow else MOST_TOGETHER
+        while len(done) < self.work.count:
             repeat = False
             try:
-                async with await self._start(tests=self.count - len(done)) as child:
+                inputs = self.work.ahead(len(done)) if most > 1 else ()
+                async with await self._start(tests=self.work.count - len(done), inputs=inputs) as child:
                     together = 1
-                    while len(done) < self.count and child.alive:
-                        some = await self.test(child, range(len(done), min(len(done) + together, self.count)))
+                    while len(done) < self.work.count and child.alive:
+                        some = await self.work.tests(child, range(len(done), min(len(done) + together, self.work.count)))
                         if not some:  # together they exceeded a limit: one by one from here
                             most = 1
                             break
@@ -97,7 +108,7 @@ class TestSequence:
     async def _each_alone(self) -> list[Execution]:
         """No process sees more than one test, and no test is repeated because of its answer."""
         done: list[Execution] = []
-        for index in range(self.count):
+        for index in range(self.work.count):
             done.append(await self._alone(index))
             if self.stop_at_first and not self.accept(index, done[-1]):
                 break
@@ -112,7 +123,7 @@ class TestSequence:
         for _ in range(2):
             try:
                 async with await self._start(tests=1, new_files=True) as child:
-                    (execution,) = await self.test(child, range(index, index + 1))
+                    (execution,) = await self.work.tests(child, range(index, index + 1))
             except GoneError as error:
                 self.discard_slot()
                 execution = failed(str(error))
@@ -121,6 +132,8 @@ class TestSequence:
                 break
         return execution
 
-    async def _start(self, tests: int, new_files: bool = False) -> Child:
+    async def _start(self, tests: int, new_files: bool = False, inputs: Sequence[bytes] = ()) -> Child:
         worker = await self.open_worker()
-        return await Child.start(worker, self.mode, self.payload, self.limits, tests=tests, new_files=new_files)
+        return await Child.start(
+            worker, self.mode, self.payload, self.limits, tests=tests, new_files=new_files, inputs=inputs
+        )

@@ -58,13 +58,18 @@ class Watchdog:
         self._pid, self._cpu_s, self._wall_s, self._expire = pid, cpu_s, wall_s, expire
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
+        self._cpu_now_s, self._wall_now_s = cpu_s, wall_s
         self._running = False
         self._started = self._line_read = -1.0
         self._line_before = 0.0
         self._cpu_after: float | None = None
 
-    def start(self) -> None:
-        """Starts a test. Activity since the previous test counts for this one."""
+    def start(self, most_s: tuple[float, float] | None = None) -> None:
+        """Starts a test. Activity since the previous test counts for this one. `most_s`: CPU and wall seconds if they are to
+        be less than the limits."""
+        self._cpu_now_s, self._wall_now_s = self._cpu_s, self._wall_s
+        if most_s is not None:
+            self._cpu_now_s, self._wall_now_s = min(self._cpu_s, most_s[0]), min(self._wall_s, most_s[1])
         self.cpu_before = (cpu_seconds(self._pid) or 0.0) if self._cpu_after is None else self._cpu_after
         self._started = time.monotonic()
         if self._line_read < 0 and len(self._pids) == 1:
@@ -73,8 +78,12 @@ class Watchdog:
             self._line_read = self._started
             self._line_before = sum(seconds_in_line(one, all_threads=False) for one in self._pids)
         self._running = True
+        first_look_s = min(self._cpu_now_s, self._wall_now_s) + GRACE_S
+        if self._timer is not None and most_s is not None and self._timer.when() > self._loop.time() + first_look_s:
+            self._timer.cancel()
+            self._timer = None
         if self._timer is None:
-            self._timer = self._loop.call_later(min(self._cpu_s, self._wall_s) + GRACE_S, self._look)
+            self._timer = self._loop.call_later(first_look_s, self._look)
 
     def stop(self) -> tuple[float, float | None]:
         """Ends a test; returns its wall and CPU seconds (CPU None if the process is gone)."""
@@ -95,12 +104,13 @@ class Watchdog:
         if not self._running or cpu is None:
             return  # nothing to watch, or it has just ended, which whoever awaits it will notice
         used, passed = cpu - self.cpu_before, time.monotonic() - self._started
-        if used >= self._cpu_s:
+        cpu_s, wall_s = self._cpu_now_s, self._wall_now_s
+        if used >= cpu_s:
             self._end("cpu")
-        elif passed >= self._wall_s * LONGEST_STRETCH or passed - self._in_line() >= self._wall_s:
+        elif passed >= wall_s * LONGEST_STRETCH or passed - self._in_line() >= wall_s:
             self._end("wall")
         else:
-            left = min(self._cpu_s - used, max(self._wall_s - passed, 0.05))
+            left = min(cpu_s - used, max(wall_s - passed, 0.05))
             self._timer = self._loop.call_later(left + GRACE_S, self._look)
 
     def _in_line(self) -> float:

@@ -17,7 +17,15 @@ from runner.sandbox.kernel.landlock import Grant, writable
 from runner.sandbox.kernel.seccomp import FOR_JUDGES, Filter, Inherited, OpenMode, Rules, build, build_gate
 from runner.sandbox.limits import Allow
 from runner.sandbox.processes import libraries
-from runner.sandbox.protocol.messages import CODE_FD, CONTROL_FD, FIRST_LIBRARY_FD, Job, Mode, SupervisorSpec
+from runner.sandbox.protocol.messages import (
+    CODE_FD,
+    CONTROL_FD,
+    FIRST_INPUT_FD,
+    FIRST_LIBRARY_FD,
+    Job,
+    Mode,
+    SupervisorSpec,
+)
 
 RULESET_FD, JAILED_FD = 6, 7
 COMMAND_FD, JOBS_FD = 3, 1000
@@ -90,12 +98,16 @@ class Jail:
         """Jails the calling process, a fresh fork of the supervisor."""
         if self._group is not None:
             self._group.limit(*self.room(job))
-        for number, fd in zip(PLACES, fds, strict=False):
+        fixed = 4 + bool(job.code_bytes)
+        for number, fd in zip(PLACES, fds[:fixed], strict=False):
             os.dup2(fd, number, False)
         os.close(COMMAND_FD)
-        if len(fds) < len(PLACES):
+        if not job.code_bytes:
             os.close(CODE_FD)  # judges later receive the connection to a program under this number
-        syscalls.close_from(self._first_closed)
+        for number, fd in enumerate(fds[fixed:], FIRST_INPUT_FD):
+            os.dup2(fd, number, False)
+        os.closerange(self._first_closed, FIRST_INPUT_FD)
+        syscalls.close_from(FIRST_INPUT_FD + len(fds) - fixed)
         self._limit_itself(job)
         self._change_user()
         self._limit_threads(job.processes)
@@ -129,8 +141,15 @@ class Jail:
             os.close(fd)
         self._inherited.install()
 
-    def enter_from_template(self, job: Job) -> None:
+    def enter_from_template(self, job: Job, fds: tuple[int, ...]) -> None:
         """Completes the jail for a child of a template once it has its job."""
+        fixed = 4 + bool(job.code_bytes)
+        if fds[:fixed] != PLACES[:fixed]:
+            raise OSError("descriptors did not fall into place")
+        if len(fds) > fixed:
+            for number, fd in enumerate(fds[fixed:], FIRST_INPUT_FD):
+                os.dup2(fd, number, False)
+                os.close(fd)
         os.close(COMMAND_FD)
         os.close(JOBS_FD)
         self._limit_itself(job)

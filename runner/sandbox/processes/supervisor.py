@@ -22,7 +22,7 @@ from runner.sandbox.kernel import process_tree, syscalls
 from runner.sandbox.kernel.cgroup import INTERPRETER_BYTES, ExecutionGroup, SandboxGroup
 from runner.sandbox.kernel.process_tree import PAGE
 from runner.sandbox.limits import Allow
-from runner.sandbox.processes.jail import JAILED_FD, PLACES, RULESET_FD, Jail, JailSettings
+from runner.sandbox.processes.jail import JAILED_FD, RULESET_FD, Jail, JailSettings
 from runner.sandbox.processes.template import Template, TemplateGoneError
 from runner.sandbox.protocol.messages import (
     ANCILLARY_BYTES,
@@ -253,9 +253,7 @@ class _Supervisor:
         """Runs in a child of the template."""
         try:
             job, payload, fds = self._job(jobs)
-            if fds != PLACES[: len(fds)]:
-                raise OSError("descriptors did not fall into place")
-            self.jail.enter_from_template(job)
+            self.jail.enter_from_template(job, fds)
             self.serve(job, payload)
             os._exit(0)
         except BaseException as error:

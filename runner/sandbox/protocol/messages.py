@@ -15,11 +15,17 @@ _REPORT = struct.Struct("<iiidQi")
 LONGEST = 256
 INLINE_BYTES = 16 * 1024
 """A program up to this size is sent with its job; a longer one in its own file."""
-_FDS, _FDS_AND_CODE = struct.Struct("4i"), struct.Struct("5i")
-ANCILLARY_BYTES = CMSG_SPACE(_FDS_AND_CODE.size)
+MOST_TOGETHER = 32
+"""Up to this many quick tests of a program are run in one turn."""
+_ENDED = struct.Struct("<cBII")
+ENDED_BYTES = _ENDED.size
+_MOST_BYTES = 0xFFFFFFFF
+ANCILLARY_BYTES = CMSG_SPACE(4 * (5 + MOST_TOGETHER))
 
 # Descriptor numbers inside a child.
 CONTROL_FD, CODE_FD, PEER_FD, FIRST_LIBRARY_FD = 4, 5, 5, 8
+FIRST_INPUT_FD = 200
+"""Inputs of tests that may be run in one turn; beyond what a program can have itself, so that it loses no number."""
 
 
 class Mode(IntEnum):
@@ -42,8 +48,8 @@ class EndedBy(IntEnum):
 
 
 class Job(NamedTuple):
-    """A job for a waiting child. The program follows, and descriptors: stdin, stdout, stderr, control, and a long
-    program's."""
+    """A job for a waiting child. The program follows, and descriptors: stdin, stdout, stderr, control, a long
+    program's, and the inputs of tests that may be run in one turn."""
 
     pid: int
     """The intended child: any other ignores the job."""
@@ -92,7 +98,25 @@ JOB_BYTES = _JOB.size
 
 def unpack_fds(data: bytes) -> tuple[int, ...]:
     """Returns the descriptors that came with a job."""
-    return (_FDS if len(data) == _FDS.size else _FDS_AND_CODE).unpack(data)
+    return struct.unpack(f"{len(data) // 4}i", data)
+
+
+class Ended(NamedTuple):
+    """What a child says of one test of several that it was told to run in one turn."""
+
+    ending: bytes
+    status: int
+    out_bytes: int
+    """Size of the output after the test; that of earlier tests in the turn is in it."""
+    err_bytes: int
+
+    @staticmethod
+    def pack_of(ending: bytes, status: int, out_bytes: int, err_bytes: int) -> bytes:
+        return _ENDED.pack(ending, status, min(out_bytes, _MOST_BYTES), min(err_bytes, _MOST_BYTES))
+
+    @classmethod
+    def unpack_all(cls, message: bytes) -> list[Self]:
+        return [cls._make(one) for one in _ENDED.iter_unpack(message)]
 
 
 def pack_pid(pid: int) -> bytes:

