@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, nullcontext
 from types import TracebackType
 from typing import Self
 
+from runner.sandbox.inside.calls import TOGETHER
 from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
 from runner.sandbox.level import Level, suffices
 from runner.sandbox.limits import MIB, Allow, Limits
@@ -123,10 +124,12 @@ class Executor:
         """
 
         async def test(child: Child, indices: range) -> list[Execution]:
-            requests = [json.dumps(["solve", entry, calls[index]]).encode() for index in indices]
-            if len(requests) == 1 or sum(map(len, requests)) > _TOGETHER_BYTES:
-                return [await child.call(requests[0])]
-            return await child.calls(requests)
+            if len(indices) > 1:
+                some = [calls[index] for index in indices]
+                request = json.dumps([TOGETHER, entry, some]).encode()
+                if len(request) <= _TOGETHER_BYTES:
+                    return await child.calls(request, len(some))
+            return [await child.call(json.dumps(["solve", entry, calls[indices.start]]).encode())]
 
         payload = _payload(program, prelude)
         return await self._sequence(Mode.CALLS, program, payload, Work(test, len(calls)), limits, accept, stop_at_first)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - programs keep the shape in which people write them
 """Quick tests of a program run several at a time: every program ends as if each test had been a message of its own."""
 
 import asyncio
@@ -8,17 +9,15 @@ import pytest
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Ending, Execution
+from runner.sandbox.protocol.values import same
 from tests.uids import own_uid_base
 
-LIMITS = Limits(cpu_s=0.6, wall_s=60, memory_bytes=96 * MIB, output_bytes=64 * 1024)
-HASTY = Limits(cpu_s=0.6, wall_s=1.5, memory_bytes=96 * MIB, output_bytes=64 * 1024)
+LIMITS = Limits(cpu_s=0.4, wall_s=60, memory_bytes=96 * MIB, output_bytes=64 * 1024)
+HASTY = Limits(cpu_s=0.4, wall_s=1.5, memory_bytes=96 * MIB, output_bytes=64 * 1024)
 COUNT = 40
 """More than are ever run together."""
 INPUTS = [b"%d\nrest of test %d\n" % (number, number) for number in range(COUNT)]
 ALL = "r" * COUNT
-SECRET = 7_919
-"""Factor of the expected outputs, where a program must not know them."""
-
 _LETTERS = {
     Ending.finished: "w",
     Ending.crashed: "c",
@@ -72,7 +71,7 @@ ORDINARY = [
     ),
     Case(
         "is_slow_in_every_fourth_test",
-        "import time\nn = int(input())\nuntil = time.process_time() + 0.08 * (n % 4 == 3)\n"
+        "import time\nn = int(input())\nuntil = time.process_time() + 0.02 * (n % 8 == 7)\n"
         "while time.process_time() < until: pass\nprint(2 * n)",
     ),
     Case("sleeps_a_little_each_time", "import time\ntime.sleep(0.05)\nprint(2 * int(input()))", limits=HASTY),
@@ -155,13 +154,49 @@ HOSTILE = [
         "rw",
     ),
 ]
+CALLS = [
+    Case("calls", "def solve(n): return 2 * n"),
+    Case("calls_wrong_in_9", "def solve(n): return 2 * n + (n == 9)", "r" * 9 + "w"),
+    Case("calls_raise_in_17", "def solve(n): return 2 * n + 0 // (n - 17)", "r" * 17 + "c"),
+    Case("calls_out_of_memory_in_5", "def solve(n):\n    if n == 5: raise MemoryError\n    return 2 * n", "r" * 5 + "m"),
+    Case("calls_loop_in_5", "def solve(n):\n    while n == 5: pass\n    return 2 * n", "r" * 5 + "t"),
+    Case("calls_exit_in_6", "def solve(n):\n    if n == 6: raise SystemExit\n    return 2 * n", "r" * 6 + "c"),
+    Case(
+        "calls_end_the_process_in_7", "import os\ndef solve(n):\n    if n == 7: os._exit(0)\n    return 2 * n", "r" * 7 + "w"
+    ),
+    Case("calls_return_too_much_in_8", "def solve(n): return 2 * n if n != 8 else 'x' * 300_000", "r" * 8 + "o"),
+    Case("calls_return_what_is_no_value_in_9", "def solve(n): return 2 * n if n != 9 else solve", "r" * 9 + "w"),
+    Case(
+        "calls_return_deep_values_in_4",
+        "def solve(n):\n    a = 2 * n\n    for _ in range(500 * (n == 4)): a = [a]\n    return a",
+        "r" * 4 + "c",
+    ),
+    Case("calls_print", "def solve(n):\n    print('x' * 3000, flush=True)\n    return 2 * n"),
+    Case("calls_remember", "seen = []\ndef solve(n):\n    seen.append(n)\n    return 2 * n + (len(seen) == 15)"),
+    Case(
+        "calls_forge_a_reply_in_5",
+        "import os\ndef solve(n):\n    if n == 5: os.write(4, b'\\x0b\\0\\0\\0[[\"v\", 10]]')\n    return 2 * n * (n < 5)",
+        "r" * 5 + "c",
+    ),
+    Case("calls_hang_up_in_5", "import os\ndef solve(n):\n    if n == 5: os.close(4)\n    return 2 * n", "r" * 5 + "c"),
+    Case(
+        "calls_are_slow",
+        "import time\ndef solve(n):\n    until = time.process_time() + 0.02\n    while time.process_time() < until: pass\n    return 2 * n",
+    ),
+]
+EVERY = ORDINARY + HOSTILE + CALLS
 
 
 async def _endings(case: Case, executor: Executor) -> tuple[str, list[Execution]]:
     def right(index: int, execution: Execution) -> bool:
+        if case in CALLS:
+            return execution.ending is Ending.finished and same(2 * index, execution.value)
         return execution.ending is Ending.finished and execution.stdout.strip() == b"%d" % (2 * index)
 
-    done = await executor.run_stdin(case.program, INPUTS, case.limits, right)
+    if case in CALLS:
+        done = await executor.run_calls(case.program, "solve", [[number] for number in range(COUNT)], case.limits, right)
+    else:
+        done = await executor.run_stdin(case.program, INPUTS, case.limits, right)
     return "".join("r" if right(index, one) else _LETTERS[one.ending] for index, one in enumerate(done)), done
 
 
@@ -169,12 +204,12 @@ async def _endings(case: Case, executor: Executor) -> tuple[str, list[Execution]
 def happened() -> dict[str, tuple[str, list[Execution]]]:
     async def main() -> list[tuple[str, list[Execution]]]:
         async with Executor.open(2, own_uid_base()) as executor:
-            return await asyncio.gather(*(_endings(case, executor) for case in ORDINARY + HOSTILE))
+            return await asyncio.gather(*(_endings(case, executor) for case in EVERY))
 
-    return dict(zip([case.name for case in ORDINARY + HOSTILE], asyncio.run(main()), strict=True))
+    return dict(zip([case.name for case in EVERY], asyncio.run(main()), strict=True))
 
 
-@pytest.mark.parametrize("case", ORDINARY + HOSTILE, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
 def test_every_test_ends_as_if_it_had_been_run_by_itself(
     case: Case, happened: dict[str, tuple[str, list[Execution]]]
 ) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 from runner.sandbox.inside.encoding import decode, encode
 from runner.sandbox.inside.frames import read_frame, write_frame
-from runner.sandbox.inside.program import NAME, Interpreter, show_exception
+from runner.sandbox.inside.program import NAME, Interpreter, flush, show_exception
 from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
 from runner.sandbox.protocol.messages import CONTROL_FD
 from runner.sandbox.protocol.values import OBJECT, Tree
 
 ITEMS = 1_000_000
+TOGETHER = "solve all"
+"""A request for several independent calls, with a list of the replies to each as its reply."""
 
 
 def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
@@ -23,7 +25,11 @@ def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
     server = _Server(source, main)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
         while True:
-            write_frame(CONTROL_FD, server.answer(read_frame(CONTROL_FD)))
+            kind, subject, *rest = request = read_frame(CONTROL_FD)
+            if kind == TOGETHER:
+                write_frame(CONTROL_FD, [server.answer(["solve", subject, arguments]) for arguments in rest[0]])
+            else:
+                write_frame(CONTROL_FD, server.answer(request))
 
 
 class _Server:
@@ -47,9 +53,8 @@ class _Server:
                 show_exception(self.source)
             return ["x", [kind.__name__ for kind in type(error).__mro__], _text(error)]
         finally:
-            for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(BaseException):
-                    stream.flush()
+            flush(sys.stdout)
+            flush(sys.stderr)
 
     def _do(self, kind: str, subject: Any, rest: list[Any]) -> list[Any]:
         if kind == "solve":

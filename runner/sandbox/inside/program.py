@@ -116,14 +116,14 @@ class Interpreter:
             atexit._run_exitfuncs()
         except BaseException:
             well = False
-        well = _flush(sys.stdout) and well
-        _flush(sys.stderr)
+        well = flush(sys.stdout) and well
+        flush(sys.stderr)
         with contextlib.suppress(BaseException):
             sys.stdout = sys.__stdout__
             _drop_names(main.__dict__)
             gc.collect(2 if old else 1)
         for stream in streams:
-            _flush(stream)
+            flush(stream)
         return well
 
     def reset(self) -> None:
@@ -211,7 +211,8 @@ def _drop_names(names: dict[str, Any]) -> None:
         del value
 
 
-def _flush(stream: Any) -> bool:
+def flush(stream: Any) -> bool:
+    """Writes what is buffered; False if that failed."""
     try:
         if stream is not None and not getattr(stream, "closed", False):
             stream.flush()

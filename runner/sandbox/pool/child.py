@@ -181,17 +181,19 @@ class Child:
         self._streams.prepare(b"")
         return await self._test(lambda: self._call_turn(request))
 
-    async def calls(self, requests: list[bytes]) -> list[Execution]:
-        """Several calls, sent together; their results count only if all of them together kept every limit."""
-        started, before = self.tests, len(requests)
+    async def calls(self, request: bytes, many: int) -> list[Execution]:
+        """Several calls in one turn; their results count only if all of them together kept every limit of one."""
+        started = self.tests
         self._streams.prepare(b"")
         replies: list[Reply] = []
-        whole = await self._test(lambda: self._calls_turn(requests, replies))
-        self.tests = started + len(replies)
-        if len(replies) < before or whole.ending is not Ending.finished:
+        whole = await self._test(lambda: self._calls_turn(request, replies), HASTY_S)
+        self.tests = started + many
+        if len(replies) != many or whole.ending is not Ending.finished:
             return []
-        share = replace(whole.usage, cpu_s=whole.usage.cpu_s / before, wall_s=whole.usage.wall_s / before)
-        return [self._called(reply, replace(whole, usage=share)) for reply in replies]
+        usage = Usage(whole.usage.cpu_s / many, whole.usage.wall_s / many, whole.usage.peak_bytes)
+        returned = replace(whole, usage=usage)
+        raised = replace(returned, ending=Ending.crashed, exit_code=1, detail="It ended with an uncaught exception.")
+        return [_with_value(returned, one.value) if one.reported == b"f" else raised for one in replies]
 
     @property
     def _control(self) -> Channel:
@@ -212,25 +214,29 @@ class Child:
         await self._control.send(_frame(request))
         return await self._call_reply()
 
-    async def _calls_turn(self, requests: list[bytes], replies: list[Reply]) -> Reply:
-        await self._control.send(b"".join(map(_frame, requests)))
-        for _ in requests:
-            reply = await self._call_reply()
-            if reply.too_large:
-                return reply
-            replies.append(reply)
+    async def _calls_turn(self, request: bytes, replies: list[Reply]) -> Reply:
+        await self._control.send(_frame(request))
+        answers = await self._answer()
+        if answers is None:
+            return Reply(too_large=True)
+        if not isinstance(answers, list):
+            raise BadValueError("no answers")
+        replies += map(_reply, answers)
         return Reply(b"f")
 
     async def _call_reply(self) -> Reply:
+        answer = await self._answer()
+        return Reply(too_large=True) if answer is None else _reply(answer)
+
+    async def _answer(self) -> Tree:
+        """Returns what it sent back, None if that is too much."""
         size = int.from_bytes(await self._control.receive(4), "little")
         if size > self.limits.output_bytes + FRAME_SLACK:
-            return Reply(too_large=True)
+            return None
         answer = parse(await self._control.receive(size))
-        if not isinstance(answer, list) or not answer or answer[0] not in ("v", "x", "m"):
+        if answer is None:
             raise BadValueError("no answer")
-        if answer[0] == "v":
-            return Reply(b"f", 0, answer[1])
-        return Reply(b"x" if answer[0] == "x" else b"m", 1)
+        return answer
 
     async def judgement(self, task: bytes, peer: socket.socket) -> Execution:
         """Runs test code against the program behind `peer`; the execution's value is the verdict."""
@@ -332,11 +338,6 @@ class Child:
             detail=diagnosis.detail,
         )
 
-    def _called(self, reply: Reply, whole: Execution) -> Execution:
-        if reply.reported == b"f":
-            return replace(whole, value=reply.value)
-        return replace(whole, ending=Ending.crashed, exit_code=1, detail="It ended with an uncaught exception.")
-
     @property
     def alive(self) -> bool:
         """Whether it can serve another test."""
@@ -380,6 +381,26 @@ class Child:
                 self.abandon()
                 raise
         self.abandon()
+
+
+def _reply(answer: Tree) -> Reply:
+    if not isinstance(answer, list) or not answer or answer[0] not in ("v", "x", "m"):
+        raise BadValueError("no answer")
+    if answer[0] == "v":
+        return Reply(b"f", 0, answer[1])
+    return Reply(b"x" if answer[0] == "x" else b"m", 1)
+
+
+def _with_value(execution: Execution, value: Tree) -> Execution:
+    return Execution(
+        ending=execution.ending,
+        stdout=execution.stdout,
+        stderr_tail=execution.stderr_tail,
+        exit_code=execution.exit_code,
+        usage=execution.usage,
+        value=value,
+        detail=execution.detail,
+    )
 
 
 def _frame(request: bytes) -> bytes:
