@@ -15,6 +15,8 @@ import argparse
 import csv
 import json
 import random
+import signal
+import sys
 import tempfile
 import threading
 import time
@@ -157,10 +159,9 @@ def disk_bytes(folder: Path) -> int:
 class Soak:
     """One random walk: what people do, and what goes wrong."""
 
-    def __init__(self, service: Service, rng: random.Random, sampler: Sampler, restarts: list[float], say: bool) -> None:
+    def __init__(self, service: Service, rng: random.Random, sampler: Sampler, restarts: list[float]) -> None:
         self._service, self._rng, self._sampler = service, rng, sampler
         self._restarts = sorted(restarts)
-        self._say = say
         self._evals: list[str] = []
         self.done: Counter[str] = Counter()
         self.errors: list[str] = []
@@ -272,7 +273,7 @@ class Soak:
 
     def _do(self, act: Callable[[], None], at_s: float) -> None:
         self.done[act.__name__] += 1
-        if self._say and act.__name__ not in ("run", "read", "cancel"):
+        if act.__name__ not in ("run", "read", "cancel", "eval"):
             print(f"{at_s:7.0f} s  {act.__name__}", flush=True)
         act()
 
@@ -357,7 +358,7 @@ def soak(hours: float, seed: int, folder: Path, containers: int, url: str | None
         service = Service(Path(directory) / "data", database_url=url, **limits)
         watcher = Watcher(service)
         sampler = Sampler(service, watcher)
-        work = Soak(service, rng, sampler, restarts, say=True)
+        work = Soak(service, rng, sampler, restarts)
         try:
             service.start()
             work.begin()
@@ -389,6 +390,7 @@ def main() -> int:
     parser.add_argument("--containers", type=int, default=2)
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # leaves through every `finally`, so that nothing is left behind
     with closing(PostgresFromWheel()) if options.database == "postgresql" else nullcontext() as server:
         if server is not None:
             server.start()
