@@ -41,7 +41,10 @@ def page(session: Session, *, limit: int, after: str | None) -> Sequence[Batch]:
 
 def members(session: Session, batch_ids: Iterable[str]) -> Sequence[ContainerRun]:
     """All runs of the batches, by slot, oldest first."""
-    query = select(ContainerRun).where(col(ContainerRun.batch_id).in_(list(batch_ids))).options(WITHOUT_TASK)
+    wanted = list(batch_ids)
+    if not wanted:  # the database would look at every run to find none
+        return []
+    query = select(ContainerRun).where(col(ContainerRun.batch_id).in_(wanted)).options(WITHOUT_TASK)
     return session.exec(query.order_by(col(ContainerRun.batch_slot), col(ContainerRun.id))).all()
 
 

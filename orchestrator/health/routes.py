@@ -14,7 +14,6 @@ from orchestrator.http.context import Context, Services
 from orchestrator.http.policy import ANYONE, READ, Policy, Router
 from orchestrator.jobs import queries as job_queries
 from orchestrator.metrics.run_metrics import read_now
-from orchestrator.runs import queries as run_queries
 from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, Status
 from orchestrator.scopes import Role, Scope
 
@@ -55,20 +54,19 @@ async def metrics(request: Request, context: Context) -> Response:
 
 async def _metrics(request: Request, context: Services) -> Response:
     registry = CollectorRegistry()
-    counts = await context.db.read(run_queries.count_by_status)
     runs = Gauge("benchyard_runs", "Runs by status", ["status"], registry=registry)
-    for status, count in counts.items():
-        runs.labels(status).set(count)
     jobs = Gauge("benchyard_jobs", "Jobs by kind and status", ["kind", "status"], registry=registry)
     dead = Gauge("benchyard_dead_letters", "Jobs given up after 3 attempts, by kind", ["kind"], registry=registry)
     oldest = Gauge("benchyard_oldest_pending_seconds", "Age of the oldest pending job, by kind", ["kind"], registry=registry)
     now = context.clock.now()
-    for kind, status, count, letters, since in await context.db.read(lambda s: job_queries.figures(s, MAX_WITHOUT_PROGRESS)):
+    figures = await context.db.read(lambda s: job_queries.figures(s, MAX_WITHOUT_PROGRESS))
+    for (kind, status), count in figures.runs.items():
         jobs.labels(kind, status).set(count)
+        runs.labels(status).inc(count)
         if status == Status.FAILED:
-            dead.labels(kind).set(letters)
-        if status == Status.PENDING and since is not None:
-            oldest.labels(kind).set((now - since).total_seconds())
+            dead.labels(kind).set(figures.dead_letters.get(kind, 0))
+        if status == Status.PENDING:
+            oldest.labels(kind).set((now - figures.oldest_pending[kind]).total_seconds())
     load = await context.fleet.load()
     Gauge("benchyard_instances_used", "Live containers", registry=registry).set(load.instances)
     Gauge("benchyard_instances_max", "Most containers at once", registry=registry).set(context.settings.max_instances)

@@ -55,7 +55,7 @@ class Readiness:
     async def _troubles(self) -> dict[str, str]:
         troubles = await self._fleet.troubles()
         try:
-            await self._db.read(run_queries.count_by_status)
+            await self._db.read(run_queries.answers)
         except DatabaseUnavailable as error:
             troubles["database"] = str(error)
         if not self._door.is_open:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, func
+from sqlalchemy import ColumnElement, and_, func
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
@@ -95,12 +96,24 @@ def holding_by_kind(session: Session) -> dict[str, int]:
     return {kind: int(count) for kind, count in session.exec(query).all()}
 
 
-def figures(session: Session, dead_after: int) -> Sequence[tuple[str, str, int, int, datetime | None]]:
-    """(kind, status, runs, dead letters, created_at of the oldest) per kind and status."""
-    dead = func.sum(case((_dead_letter(dead_after), 1), else_=0))
-    columns: Any = (ContainerRun.kind, ContainerRun.status, func.count(), dead, func.min(ContainerRun.created_at))
-    query = select(*columns).group_by(ContainerRun.kind, ContainerRun.status)
-    return [
-        (kind, status, int(count), int(letters or 0), oldest)
-        for kind, status, count, letters, oldest in session.exec(query).all()
-    ]
+@dataclass(frozen=True)
+class Figures:
+    """Jobs in numbers, for metrics."""
+
+    runs: dict[tuple[str, str], int]
+    """By kind and status."""
+    dead_letters: dict[str, int]
+    oldest_pending: dict[str, datetime]
+
+
+def figures(session: Session, dead_after: int) -> Figures:
+    """All runs are counted from an index; rows are read of those that failed or wait only."""
+    kind = col(ContainerRun.kind)
+    states: Any = select(kind, ContainerRun.status, func.count()).group_by(kind, col(ContainerRun.status))
+    dead: Any = select(kind, func.count()).where(_dead_letter(dead_after)).group_by(kind)
+    oldest: Any = select(kind, func.min(ContainerRun.created_at)).where(ContainerRun.status == "pending").group_by(kind)
+    return Figures(
+        runs={(kind, status): int(count) for kind, status, count in session.exec(states).all()},
+        dead_letters={kind: int(count) for kind, count in session.exec(dead).all()},
+        oldest_pending=dict(session.exec(oldest).all()),
+    )

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    text,
 )
 from sqlmodel import Field, SQLModel
 
@@ -22,6 +23,7 @@ from orchestrator.db.columns import CompressedJson, TypedJson, UtcDateTime
 from orchestrator.db.workspaces import Owned
 from orchestrator.runs.queueing.drafts import TASK, Task
 
+_HELD, _UNREMOVED, _REMOTE = text("ended_at IS NULL"), text("removed_at IS NULL"), text("agent_id IS NOT NULL")
 EVENT_ID = BigInteger().with_variant(Integer(), "sqlite")
 
 
@@ -30,11 +32,13 @@ class ContainerRun(Owned, table=True):
 
     __tablename__ = "container_runs"
     __table_args__ = (
-        Index("ix_runs_queue", "status", "priority", "created_at"),
+        Index("ix_runs_queue", "status", text("priority DESC"), "id"),
         Index("ix_runs_created", "created_at", "id"),
         Index("ix_runs_model", "model_id", "created_at"),
         Index("ix_runs_batch", "batch_id", "batch_slot"),
         Index("ix_runs_workspace", "workspace_id", "id"),
+        Index("ix_runs_state", "workspace_id", "status", "id"),
+        Index("ix_runs_kind", "workspace_id", "kind", "status", "id"),
     )
     id: str = Field(primary_key=True, max_length=36)
     kind: str = Field(default="benchmark", max_length=40)
@@ -111,11 +115,18 @@ class Attempt(SQLModel, table=True):
     """One container for a run."""
 
     __tablename__ = "attempts"
+    __table_args__ = (
+        # Of the few attempts among all that the scheduler asks for in every round.
+        Index("ix_attempts_held", "run_id", sqlite_where=_HELD, postgresql_where=_HELD),
+        Index("ix_attempts_unremoved", "run_id", sqlite_where=_UNREMOVED, postgresql_where=_UNREMOVED),
+        Index("ix_attempts_dispatched", "dispatched_at"),
+        Index("ix_attempts_agent_id", "agent_id", sqlite_where=_REMOTE, postgresql_where=_REMOTE),
+    )
     run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
     number: int = Field(primary_key=True)
     token_hash: str | None = Field(default=None, index=True, max_length=64)
     engine: str = Field(max_length=40)
-    agent_id: str | None = Field(default=None, index=True, max_length=30)
+    agent_id: str | None = Field(default=None, max_length=30)
     """The agent or task runner that has the attempt; None on our own engine."""
     instance_type: str = Field(max_length=100)
     container_name: str = Field(max_length=100)

@@ -186,10 +186,11 @@ def _free(session: Session, run_id: str, call_key: str, worst_nano_usd: int, err
 def release_collected(session: Session, limit: int, error: str) -> int:
     """Free calls that no part has and whose run has ended; returns how many."""
     connection = session.connection()
+    # Not a join: SQLite would begin it with all runs that have ended.
+    ended = exists().where(_RUNS.c.id == _WAITING.c.run_id, _RUNS.c.status.in_(ENDED_RUNS))
     query = (
         sa_select(_WAITING.c.run_id, _WAITING.c.call_key, _WAITING.c.worst_nano_usd)
-        .join_from(_WAITING, _RUNS, _RUNS.c.id == _WAITING.c.run_id)
-        .where(_WAITING.c.state == CallWait.COLLECTED.value, _RUNS.c.status.in_(ENDED_RUNS))
+        .where(_WAITING.c.state == CallWait.COLLECTED.value, ended)
         .limit(limit)
     )
     rows = list(connection.execute(query))

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import String, Text, cast, func
+from sqlalchemy.orm import aliased
 from sqlmodel import Session, col, select
 
 from orchestrator.alerts.tables import Alert
@@ -16,6 +17,9 @@ from orchestrator.gateway.ledger.tables import GatewayCall
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.queries import MEASURING, WITHOUT_TASK
 from orchestrator.runs.tables import ContainerRun, Event, ItemRow
+
+SCORED_OF_MODEL = 500
+"""How many of a model's newest finished runs are looked at for its trends: their cost does not depend on what is stored."""
 
 
 @dataclass(frozen=True)
@@ -113,15 +117,25 @@ def under_way(session: Session, limit: int = 50) -> Sequence[ContainerRun]:
 
 
 def scored(session: Session, *, per_series: int, model_id: int | None = None) -> list[ScoredRun]:
-    """The newest finished runs of every (model, benchmarks, size), newest first. Graded stored answers are not included.
+    """The newest finished runs of every (model, benchmarks, size), newest first, among the newest `SCORED_OF_MODEL` of each
+    model. Graded stored answers are not included.
 
     Each size has its own, so that many small runs do not push out a large one.
     """
     series = (col(ContainerRun.model_id), cast(col(ContainerRun.benchmarks), Text), col(ContainerRun.sample_size))
     position = func.row_number().over(partition_by=series, order_by=col(ContainerRun.id).desc()).label("place")
-    numbered = select(ContainerRun.id, position).where(ContainerRun.status == "completed", ContainerRun.kind == "benchmark")
+    of_model = aliased(ContainerRun)
+    newest_of_model = (
+        select(of_model.id)
+        .where(of_model.model_id == LlmModel.id, of_model.status == "completed", of_model.kind == "benchmark")
+        .order_by(col(of_model.created_at).desc(), col(of_model.id).desc())
+        .limit(SCORED_OF_MODEL)
+        .correlate(LlmModel)
+        .scalar_subquery()
+    )
+    numbered = select(ContainerRun.id, position).join(LlmModel, col(ContainerRun.id).in_(newest_of_model))
     if model_id is not None:
-        numbered = numbered.where(ContainerRun.model_id == model_id)
+        numbered = numbered.where(LlmModel.id == model_id)
     newest = numbered.subquery()
     query = (
         select(*_SCORED)
