@@ -11,8 +11,11 @@ machine changes less than the clock.
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Callable
 from pathlib import Path
+
+import structlog
 
 from tests.bench.growth import downloads, judging, orchestrators, pages, queue, streams
 from tests.bench.growth.curve import Curve
@@ -36,6 +39,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.curves) - set(CURVES):
         parser.error(f"no such curve: {', '.join(sorted(unknown))}; there are {', '.join(CURVES)}")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.curves or CURVES:
         for curve in CURVES[name](options.largest):
