@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,14 @@ def wait_for(condition: Callable[[], Any], within_s: float, what: str | Callable
 
 
 class Service:
-    def __init__(self, data: Path, *, database_url: str | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *,
+        database_url: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        **settings: object,
+    ) -> None:
         self.data = data
         self.port, self.runner_port = free_ports(2)
         self.instance = "test-" + uuid.uuid4().hex[:10]
@@ -76,6 +83,7 @@ class Service:
         self._process: subprocess.Popen[bytes] | None = None
         self._env = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("BENCHYARD_", "DATABASE_URL"))},
+            **(environment or {}),
             "BENCHYARD_DATA": str(data),
             "BENCHYARD_PORT": str(self.port),
             "BENCHYARD_RUNNER_PORT": str(self.runner_port),
