@@ -14,14 +14,16 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
 ROOT = Path(__file__).parents[2]
+SERVE = ("-c", "from orchestrator.cli.main import main; main()")
+"""The `benchyard` command, for the interpreter."""
 TOKEN = "test-token-" + uuid.uuid4().hex
 BUSY = 10
 """How many times longer than on a quiet machine something may take. What works ends its wait at once."""
@@ -101,15 +103,39 @@ class Service:
         }
         if database_url:
             self._env["DATABASE_URL"] = database_url
+        self.program: Sequence[str] = SERVE
+        """Another one starts the same service with something done to it, from the next start on."""
+        self.extra: dict[str, str] = {}
+        """Added to the environment at each start."""
+        self.root = ROOT
+        """The source tree that it is started from."""
         self.client = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60 * BUSY)
 
     def start(self) -> None:
-        self.data.mkdir(parents=True, exist_ok=True)
-        log = (self.data / "service.log").open("ab")
-        command = [sys.executable, "-c", "from orchestrator.cli.main import main; main()", "serve"]
-        self._process = subprocess.Popen(command, cwd=ROOT, env=self._env, stdout=log, stderr=log, start_new_session=True)
-        log.close()
+        self.begin()
         wait_for(self._ready, 180, lambda: f"the service is ready; log: {self.log_tail()}")
+
+    def begin(self) -> None:
+        """Start it without waiting until it is ready."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._process = self.popen([sys.executable, *self.program, "serve"], {**self._env, **self.extra}, log)
+
+    def popen(self, command: list[str], env: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, cwd=self.root, env=env, stdout=log, stderr=log, start_new_session=True)
+
+    @property
+    def log(self) -> Path:
+        return self.data / "service.log"
+
+    @property
+    def gone(self) -> bool:
+        """Its process has ended."""
+        return self._process is None or self._process.poll() is not None
+
+    def docker(self, *arguments: str, check: bool = True) -> str:
+        """The command of its engine."""
+        return docker(*arguments, check=check)
 
     def _ready(self) -> bool:
         assert self._process is not None
@@ -155,12 +181,11 @@ class Service:
     def clean(self) -> None:
         """Remove what it made on its engine."""
         for name in self.containers(all_states=True):
-            docker("rm", "-f", name, check=False)
-        docker("network", "rm", self.network, check=False)
+            self.docker("rm", "-f", name, check=False)
+        self.docker("network", "rm", self.network, check=False)
 
     def log_tail(self) -> str:
-        path = self.data / "service.log"
-        return path.read_text()[-3000:] if path.exists() else ""
+        return self.log.read_text()[-3000:] if self.log.exists() else ""
 
     # what a user does
 
@@ -222,7 +247,7 @@ class Service:
     def containers(self, run_id: str | None = None, *, all_states: bool = False) -> list[str]:
         label = f"benchyard.run={run_id}" if run_id else f"benchyard.instance={self.instance}"
         flags = ["-a"] if all_states else []
-        return docker("ps", *flags, "--filter", f"label={label}", "--format", "{{.Names}}").split()
+        return self.docker("ps", *flags, "--filter", f"label={label}", "--format", "{{.Names}}").split()
 
     def container(self, run_id: str) -> str:
         names: list[str] = wait_for(lambda: self.containers(run_id), 180, f"a container of run {run_id}")
