@@ -2,7 +2,8 @@
 
     python -m tests.faults.counting_provider PORT LATENCY_S PROGRAM [ADDRESS]
 
-`GET /seen` tells every request it was sent, in order: when, path, who asked with which key, and the question. A prompt that
+`GET /seen` tells every request it was sent (or only those with `?seed=`), in order: when, path, who asked with which key,
+and the question. A prompt that
 contains the word of `POST /refuse` is refused with the sentence given there, `{key}` being the asker's. After `POST /hold`
 each path answers one question, and the next ones once `POST /go` was sent. `POST /allow` says how many questions it answers
 in all, until a higher number is sent.
@@ -74,8 +75,11 @@ def app(latency_s: float, program: str) -> Any:
         note(request, None)
         return JSONResponse({"object": "list", "data": [{"id": name, "object": "model"} for name in MODELS]})
 
-    async def tell(_: Request) -> Response:
-        return JSONResponse(seen)
+    async def tell(request: Request) -> Response:
+        seed = request.query_params.get("seed")
+        if seed is None:
+            return JSONResponse(seen)
+        return JSONResponse([each for each in seen if str((each["question"] or {}).get("seed")) == seed])
 
     async def count(_: Request) -> Response:
         asked = sum(1 for each in seen if each["path"].endswith("completions"))
@@ -151,12 +155,13 @@ class CountingProvider:
         self._process.terminate()
         self._process.wait(60)
 
-    def questions(self) -> list[dict[str, Any]]:
-        """Everything it was asked, each time it was asked."""
-        return [each["question"] for each in self.seen() if each["path"].endswith("completions")]
+    def questions(self, seed: int | None = None) -> list[dict[str, Any]]:
+        """Everything it was asked (with this seed), each time it was asked."""
+        return [each["question"] for each in self.seen(seed) if each["path"].endswith("completions")]
 
-    def seen(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._client.get("/seen").json()
+    def seen(self, seed: int | None = None) -> list[dict[str, Any]]:
+        params = {} if seed is None else {"seed": str(seed)}
+        found: list[dict[str, Any]] = self._client.get("/seen", params=params).json()
         return found
 
     def refuse(self, word: str, sentence: str) -> None:
