@@ -1,7 +1,7 @@
 """Carry out faults and write down what held.
 
     .venv/bin/python -m tests.bench.faults [--repeats N] [--seed S] [--database sqlite|postgresql|both] [--at-once K]
-                                           [--out FILE [--resume]] [FAULT ...]
+                                           [--out FILE [--resume]] [--for-s SECONDS] [FAULT ...]
     .venv/bin/python -m tests.bench.faults --list
     .venv/bin/python -m tests.bench.faults --table FILE
 
@@ -30,6 +30,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--out", type=Path, default=Path("build/faults.jsonl"))
     parser.add_argument("--resume", action="store_true", help="carry out only the repeats that are not in the file")
+    parser.add_argument("--for-s", type=float, default=float("inf"), help="start no repeat after so many seconds")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--table", type=Path, metavar="FILE", help="print the table of a file of results")
     return parser.parse_args()
@@ -57,6 +58,8 @@ def main() -> None:
     if not asked.resume:
         asked.out.unlink(missing_ok=True)
 
+    until = time.monotonic() + asked.for_s
+
     def record(result: Result) -> None:
         results.append(asked.out, result)
         show(result)
@@ -66,8 +69,10 @@ def main() -> None:
             if asked.database not in (database, "both"):
                 continue
             there = {each.repeat for each in results.read(asked.out) if (each.fault, each.database) == (fault.key, database)}
+            if time.monotonic() > until:
+                break
             if open_ones := [number for number in range(1, asked.repeats + 1) if number not in there]:
-                carry_out(fault, database, open_ones, seed=asked.seed, at_once=asked.at_once, record=record)
+                carry_out(fault, database, open_ones, seed=asked.seed, at_once=asked.at_once, until=until, record=record)
     print(results.as_table(results.read(asked.out), ALL))
 
 

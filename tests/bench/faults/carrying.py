@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,16 @@ from tests.faults.service import wait_for
 Record = Callable[[Result], None]
 
 
-def carry_out(fault: Fault, database: str, repeats: Iterable[int], *, seed: int, at_once: int, record: Record) -> None:
+def carry_out(
+    fault: Fault,
+    database: str,
+    repeats: Iterable[int],
+    *,
+    seed: int,
+    at_once: int,
+    record: Record,
+    until: float = float("inf"),
+) -> None:
     """The repeats with these numbers, on one scene. A scene that cannot be opened is one broken repeat."""
     numbers = list(repeats)
     here = revision()
@@ -31,6 +41,8 @@ def carry_out(fault: Fault, database: str, repeats: Iterable[int], *, seed: int,
         with temporary_folder() as folder, fault.open(Opening(folder, fault.all_settings(), database)) as scene:
 
             def repeat(number: int) -> None:
+                if time.monotonic() > until:
+                    return
                 record(once(fault, database, scene.fresh(), number, name(number), here))
 
             with ThreadPoolExecutor(1 if fault.alone else at_once) as pool:

@@ -21,6 +21,8 @@ QUICK: Mapping[str, object] = {
 }
 """Leases are shortened so that a repeat takes seconds; the table says so."""
 
+LEASES_SHORTENED = "leases 5 s + 3 s of 30 s + 30 s"
+
 
 @dataclass(frozen=True)
 class Fault:

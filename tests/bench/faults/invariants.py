@@ -58,7 +58,7 @@ def plain_reasons(scene: Scene, run: dict[str, Any], _: Submitted) -> None:
         said = {sentence, run["error_message"] or sentence}
         page = html.unescape(scene.service.client.get(f"/runs/{run['id']}").text)
         assert any(" ".join(each.split())[:200] in " ".join(page.split()) for each in said), f"not on the page: {said}"
-        shown = " ".join(_command_line(scene, "results", run["id"]).split())
+        shown = " ".join(_command_line(scene, "show", run["id"]).split())
         assert any(" ".join(each.split())[:60] in shown for each in said), f"not in the command line: {shown[-300:]}"
 
 

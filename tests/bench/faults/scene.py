@@ -89,13 +89,15 @@ class Scene:
                 submitted.seen_items = max(submitted.seen_items, run["progress"]["done"])
         return run
 
-    def run_until_somewhere(self, rng: random.Random, longest_s: float = 4.0, **shape: Any) -> str:
-        """A run that has been running for a random time."""
-        run_id = self.submit(**shape)
-        self.service.wait_status(run_id, "running", "completed")
-        time.sleep(rng.uniform(0, longest_s))
-        self.see(run_id)
-        return run_id
+    def running(self, rng: random.Random, longest_s: float = 4.0, sample_size: int = 24) -> tuple[str, dict[str, Any]]:
+        """A run that has been running for a random time and still does."""
+        while True:
+            run_id = self.submit(sample_size)
+            self.service.wait_status(run_id, "running", "completed")
+            time.sleep(rng.uniform(0, longest_s))
+            run = self.see(run_id)
+            if run["status"] == "running":
+                return run_id, run
 
     # what the database says
 
