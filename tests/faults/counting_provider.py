@@ -3,10 +3,11 @@
     python -m tests.faults.counting_provider PORT LATENCY_S PROGRAM [ADDRESS]
 
 `GET /seen` tells every request it was sent (or only those with `?seed=`), in order: when, path, who asked with which key,
-and the question. A prompt that
-contains the word of `POST /refuse` is refused with the sentence given there, `{key}` being the asker's. After `POST /hold`
-each path answers one question, and the next ones once `POST /go` was sent. `POST /allow` says how many questions it answers
-in all, until a higher number is sent.
+and the question. A prompt that contains the word of `POST /refuse` is refused with the sentence given there, `{key}` being
+the asker's. After `POST /hold` each path answers one question, and the next ones once `POST /go` was sent. `POST /allow`
+says how many questions it answers in all, until a higher number is sent. `POST /programs` gives the programs that questions
+with a seed are answered with, in turn. `POST /troubles` says how often each question with a seed is answered with trouble
+before it is answered properly, and with which (`provider_troubles.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+import zlib
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +30,18 @@ import httpx
 from tests.faults.service import ROOT, free_ports, wait_for
 
 PROGRAM = "print(input())"
+ANSWER = "Read a line, print it.\n```python\n{}\n```\n"
 MODELS = ("counting", "counting-large")
+
+
+@dataclass(frozen=True)
+class Troubles:
+    kinds: list[str]
+    times: int
+
+    def of(self, number: int) -> str | None:
+        """What becomes of the try with this number."""
+        return self.kinds[(number - 1) % len(self.kinds)] if number <= self.times else None
 
 
 def app(latency_s: float, program: str) -> Any:
@@ -36,9 +51,12 @@ def app(latency_s: float, program: str) -> Any:
     from starlette.responses import JSONResponse, Response, StreamingResponse
     from starlette.routing import Route
 
+    from tests.faults.provider_troubles import trouble
     from tests.service.gateway.fake_provider import stream_of
 
-    answer = f"Read a line, print it.\n```python\n{program}\n```\n"
+    programs: dict[int, list[str]] = {}
+    troubles: dict[int, Troubles] = {}
+    tries: Counter[str] = Counter()
     seen: list[dict[str, Any]] = []
     refusals: dict[str, str] = {}
     answered: set[str] = set()
@@ -68,6 +86,12 @@ def app(latency_s: float, program: str) -> Any:
                 said = sentence.replace("{key}", key)
                 return JSONResponse({"error": {"message": said, "type": "invalid_request_error"}}, status_code=400)
         if request.url.path.endswith("completions"):
+            seed = question.get("seed")
+            tries[text] += 1
+            if seed in troubles and (kind := troubles[seed].of(tries[text])):
+                return trouble(kind)
+            turn = programs.get(seed, [program])
+            answer = ANSWER.format(turn[zlib.crc32(text.encode()) % len(turn)])
             return StreamingResponse(_stream(question["model"], answer), media_type="text/event-stream")
         return Response(b"".join(stream_of(request.url.path, question)), media_type="text/event-stream")
 
@@ -87,6 +111,14 @@ def app(latency_s: float, program: str) -> Any:
 
     async def refuse(request: Request) -> Response:
         refusals.update(await request.json())
+        return Response(status_code=204)
+
+    async def give_programs(request: Request) -> Response:
+        programs.update({int(seed): given for seed, given in (await request.json()).items()})
+        return Response(status_code=204)
+
+    async def make_trouble(request: Request) -> Response:
+        troubles.update({int(seed): Troubles(**given) for seed, given in (await request.json()).items()})
         return Response(status_code=204)
 
     async def hold(_: Request) -> Response:
@@ -111,6 +143,8 @@ def app(latency_s: float, program: str) -> Any:
             Route("/seen", tell),
             Route("/count", count),
             Route("/refuse", refuse, methods=["POST"]),
+            Route("/programs", give_programs, methods=["POST"]),
+            Route("/troubles", make_trouble, methods=["POST"]),
             Route("/hold", hold, methods=["POST"]),
             Route("/go", go, methods=["POST"]),
             Route("/allow", allow, methods=["POST"]),
@@ -166,6 +200,13 @@ class CountingProvider:
 
     def refuse(self, word: str, sentence: str) -> None:
         self._client.post("/refuse", json={word: sentence}).raise_for_status()
+
+    def give_programs(self, seed: int, programs: Sequence[str]) -> None:
+        self._client.post("/programs", json={str(seed): list(programs)}).raise_for_status()
+
+    def make_trouble(self, seed: int, kinds: Sequence[str], times: int) -> None:
+        """Each question with this seed is answered with these troubles in turn, `times` in all, then properly."""
+        self._client.post("/troubles", json={str(seed): {"kinds": list(kinds), "times": times}}).raise_for_status()
 
     def hold(self) -> None:
         self._client.post("/hold").raise_for_status()

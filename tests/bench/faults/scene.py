@@ -67,15 +67,26 @@ class Scene:
 
     # what a user does
 
-    def submit(self, sample_size: int = 8, concurrency: int = 2, model: str | None = None, **fields: object) -> str:
-        """A run on the counting model (or another one), remembered for the checks."""
-        seed = 0
-        if model is None:
-            seed = next(_SEEDS)
+    def submit(
+        self,
+        sample_size: int = 8,
+        concurrency: int = 2,
+        model: str | None = None,
+        seed_of_questions: int | None = None,
+        **fields: object,
+    ) -> str:
+        """A run on the counting model (or another one), remembered for the checks. I9 is checked of runs whose questions
+        carry a seed: one of its own, or the one that is given; none if the caller gives parameters."""
+        seed = seed_of_questions or 0
+        if model is None and "params" not in fields:
+            seed = self.next_seed()
             fields = {"params": {"seed": seed}, **fields}
         run_id = self.service.submit(model or str(MODEL["slug"]), sample_size, concurrency=concurrency, **fields)
         self.runs.append(Submitted(run_id, seed))
         return run_id
+
+    def next_seed(self) -> int:
+        return next(_SEEDS)
 
     def adopt(self, run_id: str, seed: int = 0) -> None:
         """Remember a run that was made in another way (by a schedule, a batch, a raw request)."""

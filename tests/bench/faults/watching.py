@@ -18,6 +18,8 @@ class Containers:
 
     def __init__(self, instance: str, docker_host: str | None = None) -> None:
         self.doubles: list[str] = []
+        self.died: dict[str, list[float]] = defaultdict(list)
+        """When containers of a run ended, by the engine's clock."""
         self._live: dict[str, set[str]] = defaultdict(set)
         self._environment = os.environ | ({"DOCKER_HOST": docker_host} if docker_host else {})
         filters = ["--filter", f"label=benchyard.instance={instance}", "--filter", "type=container"]
@@ -59,6 +61,8 @@ class Containers:
                 self.doubles.append(run_id)
         elif event.get("Action") in ("die", "destroy"):
             self._live[run_id].discard(container)
+            if event.get("Action") == "die":
+                self.died[run_id].append(int(str(event["timeNano"])) / 1e9)
 
 
 class Answers:

@@ -1,0 +1,91 @@
+"""The line between runners and the service: lost, doubled, shuffled and cut (F13), and gone for a long time (F14)."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+
+from tests.bench.faults.fault import Fault
+from tests.bench.faults.scene import ENDED, Opening, Scene, open_scene
+from tests.faults import faulty_line, images
+from tests.faults.service import wait_for
+
+HOLE_S = 60
+
+
+def open_with_faulty_line(opening: Opening) -> AbstractContextManager[Scene]:
+    with open(faulty_line.__file__) as file:
+        image = images.build("faulty-line", file.read())
+    return open_scene(replace(opening, settings={**opening.settings, "runner_image": image}))
+
+
+def faulty(scene: Scene, _: random.Random) -> float | None:
+    """Answers lost after the commit, events doubled, reordered and missing, calls and downloads cut: one row each, and
+    no attempt lost."""
+    run_id = scene.submit(24)
+    run = scene.service.wait_status(run_id, "completed")
+    assert run["attempt"] == 1, f"it needed {run['attempt']} attempts: {[each['reason'] for each in run['attempts']]}"
+    stored = scene.rows("SELECT seq, type FROM events WHERE run_id = :run AND attempt = 1 AND seq IS NOT NULL", run=run_id)
+    assert len({row["seq"] for row in stored}) == len(stored), "an event is stored twice"
+    assert sum(row["type"] == "progress" for row in stored) == run["progress"]["done"]
+    (attempt,) = scene.rows("SELECT last_seq FROM attempts WHERE run_id = :run", run=run_id)
+    assert attempt["last_seq"] >= max(row["seq"] for row in stored)
+    return None
+
+
+@contextmanager
+def black_hole(port: int) -> Iterator[None]:
+    """Packets to this port vanish, as behind a firewall or a dead host: nobody is told."""
+    rule = ["INPUT", "-p", "tcp", "--dport", str(port), "-j", "DROP"]
+    subprocess.run(["iptables", "-I", *rule], check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["iptables", "-D", *rule], check=True, capture_output=True)
+
+
+def iptables_missing() -> str | None:
+    with suppress(OSError):
+        if subprocess.run(["iptables", "-S", "INPUT"], capture_output=True, check=False).returncode == 0:
+            return None
+    return "needs iptables and root"
+
+
+def swallowed(scene: Scene, rng: random.Random) -> float | None:
+    """The address that runners report to is down for many times both leases; runs wait, or go on in their next attempt."""
+    ids = [scene.running(rng, 2, sample_size=30)[0] for _ in range(2)]
+    ids += [scene.submit(8)]
+    with black_hole(scene.service.runner_port):
+        time.sleep(HOLE_S)
+        for run_id in ids:
+            scene.see(run_id)
+    began = time.monotonic()
+
+    def right(run_id: str) -> bool:
+        run = scene.see(run_id)
+        return run["status"] in (*ENDED, "running")
+
+    wait_for(lambda: all(right(run_id) for run_id in ids), 30, "every run runs again")
+    seconds = time.monotonic() - began
+    for run_id in ids:
+        scene.service.wait_status(run_id, "completed")
+    return seconds
+
+
+FAULTS = [
+    Fault("F13", "answers lost, events doubled, shuffled, missing", 1, faulty, open=open_with_faulty_line),
+    Fault(
+        "F14",
+        "address for runners swallows everything",
+        30,
+        swallowed,
+        alone=True,
+        settings={"lease_s": 3, "suspect_s": 3, "start_timeout_s": 12},
+        shortened=f"{HOLE_S} s of 10 min, leases 3 s + 3 s of 30 s + 30 s, start time-out 12 s of 120 s",
+        needs=iptables_missing,
+    ),
+]
