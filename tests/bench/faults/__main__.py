@@ -11,11 +11,13 @@ FAULT is a code (F9) or a whole name ("F9 engine hung"). The table stands in doc
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import time
 from pathlib import Path
 
 from tests.bench.faults import results
-from tests.bench.faults.carrying import carry_out
+from tests.bench.faults.carrying import Repeat, carry_out, together
 from tests.bench.faults.fault import BOTH
 from tests.bench.faults.registry import ALL, chosen
 from tests.bench.faults.results import Result
@@ -45,6 +47,8 @@ def show(result: Result) -> None:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # what was started is ended on the way out
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     asked = arguments()
     if asked.list:
         for fault in ALL:
@@ -64,15 +68,18 @@ def main() -> None:
         results.append(asked.out, result)
         show(result)
 
-    for fault in chosen(asked.faults):
-        for database in fault.databases:
-            if asked.database not in (database, "both"):
-                continue
-            there = {each.repeat for each in results.read(asked.out) if (each.fault, each.database) == (fault.key, database)}
-            if time.monotonic() > until:
-                break
-            if open_ones := [number for number in range(1, asked.repeats + 1) if number not in there]:
-                carry_out(fault, database, open_ones, seed=asked.seed, at_once=asked.at_once, until=until, record=record)
+    there = {(each.fault, each.database, each.repeat) for each in results.read(asked.out)}
+    wanted = [
+        Repeat(fault, database, number)
+        for fault in chosen(asked.faults)
+        for database in fault.databases
+        if asked.database in (database, "both")
+        for number in range(1, asked.repeats + 1)
+        if (fault.key, database, number) not in there
+    ]
+    for group in together(wanted):
+        if time.monotonic() < until:
+            carry_out(group, seed=asked.seed, at_once=asked.at_once, record=record, until=until)
     print(results.as_table(results.read(asked.out), ALL))
 
 

@@ -6,6 +6,7 @@ import random
 import time
 
 from tests.bench.faults.fault import Fault
+from tests.bench.faults.kinds import open_kinds
 from tests.bench.faults.scene import ENDED, Scene
 from tests.faults.service import wait_for
 
@@ -46,6 +47,13 @@ def cancelled_and_killed(scene: Scene, rng: random.Random) -> float | None:
 
 
 FAULTS = [
-    Fault("F19", "cancelled at a random moment", 15, cancelled),
-    Fault("F19", "4 runs cancelled, orchestrator killed -9 just then", 15, cancelled_and_killed, alone=True),
+    Fault("F19", "cancelled at a random moment", 15, cancelled, open=open_kinds),
+    Fault(
+        "F19",
+        "4 runs cancelled, orchestrator killed -9 just then",
+        15,
+        cancelled_and_killed,
+        alone=True,
+        open=open_kinds,
+    ),
 ]

@@ -1,12 +1,19 @@
-"""Carries a fault out again and again on one scene, and records after each repeat what held."""
+"""Carries faults out again and again, and records after each repeat what held.
+
+Faults that want the same service share one (`together`): those that do not need it to themselves are carried out beside one
+another, in random order, and then the others, one at a time.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from tests.bench.faults.fault import Fault
 from tests.bench.faults.invariants import broken, broken_at_the_end
@@ -17,55 +24,78 @@ from tests.faults.service import wait_for
 Record = Callable[[Result], None]
 
 
-def carry_out(
-    fault: Fault,
-    database: str,
-    repeats: Iterable[int],
-    *,
-    seed: int,
-    at_once: int,
-    record: Record,
-    until: float = float("inf"),
-) -> None:
-    """The repeats with these numbers, on one scene. A scene that cannot be opened is one broken repeat."""
-    numbers = list(repeats)
-    here = revision()
-    if why_not := fault.needs():
-        record(Result(fault.key, database, 0, "", None, skipped=why_not, revision=here))
-        return
+@dataclass(frozen=True)
+class Repeat:
+    fault: Fault
+    database: str
+    number: int
 
-    def name(number: int) -> str:
-        return f"{seed}/{fault.key}/{database}/{number}"
+    def seed(self, seed: int) -> str:
+        return f"{seed}/{self.fault.key}/{self.database}/{self.number}"
+
+
+def together(repeats: Iterable[Repeat]) -> list[list[Repeat]]:
+    """Grouped by the service that they need."""
+    groups: dict[object, list[Repeat]] = defaultdict(list)
+    for repeat in repeats:
+        settings = tuple(sorted((name, repr(value)) for name, value in repeat.fault.all_settings().items()))
+        groups[repeat.fault.open, settings, repeat.database].append(repeat)
+    return list(groups.values())
+
+
+def carry_out(group: Sequence[Repeat], *, seed: int, at_once: int, record: Record, until: float = float("inf")) -> None:
+    """A group on one scene. A scene that cannot be opened is one broken repeat of its first fault."""
+    here = revision()
+    possible = []
+    for repeat in group:
+        if why_not := repeat.fault.needs():
+            record(Result(repeat.fault.key, repeat.database, repeat.number, "", None, skipped=why_not, revision=here))
+        else:
+            possible.append(repeat)
+    if not possible:
+        return
+    first = possible[0]
+    random.Random(seed).shuffle(possible)
+
+    def about_the_scene(words: str, wrong: dict[str, str]) -> None:
+        record(Result(first.fault.key, first.database, -1, words, None, broken=wrong, revision=here))
 
     try:
-        with temporary_folder() as folder, fault.open(Opening(folder, fault.all_settings(), database)) as scene:
-
-            def repeat(number: int) -> None:
-                if time.monotonic() > until:
-                    return
-                record(once(fault, database, scene.fresh(), number, name(number), here))
-
-            with ThreadPoolExecutor(1 if fault.alone else at_once) as pool:
-                for _ in pool.map(repeat, numbers):
-                    pass
-            if wrong := broken_at_the_end(scene):
-                record(Result(fault.key, database, -1, "at the end of the scene", None, broken=wrong, revision=here))
-    except Exception as error:
-        wrong = {"scene": f"{type(error).__name__}: {error}"[:800]}
-        record(Result(fault.key, database, -1, "the scene itself", None, broken=wrong, revision=here))
+        with temporary_folder() as folder:
+            opening = Opening(folder, first.fault.all_settings(), first.database)
+            with first.fault.open(opening) as scene:
+                _all(possible, scene, seed, at_once, until, record, here)
+                if wrong := broken_at_the_end(scene):
+                    about_the_scene("at the end of the scene", wrong)
+    except Exception as error:  # the other faults go on
+        about_the_scene("the scene itself", {"scene": f"{type(error).__name__}: {error}"[:800]})
         traceback.print_exc()
 
 
-def once(fault: Fault, database: str, scene: Scene, number: int, seed: str, here: str) -> Result:
+def _all(repeats: Sequence[Repeat], scene: Scene, seed: int, at_once: int, until: float, record: Record, here: str) -> None:
+    def one(repeat: Repeat) -> None:
+        if time.monotonic() < until:
+            record(once(repeat, scene.fresh(), repeat.seed(seed), here))
+
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(one, [repeat for repeat in repeats if not repeat.fault.alone]))
+    for repeat in repeats:
+        if repeat.fault.alone:
+            one(repeat)
+
+
+def once(repeat: Repeat, scene: Scene, seed: str, here: str) -> Result:
+    fault = repeat.fault
     wrong: dict[str, str] = {}
     seconds = None
     try:
         seconds = fault.carry_out(scene, random.Random(seed))
         for submitted in scene.runs:
             wait_for(lambda: scene.see(submitted.run_id)["status"] in ENDED, fault.ends_within_s, "the run has ended", 0.3)  # noqa: B023
-    except Exception as error:
+    except Exception as error:  # what it was is recorded
         wrong["fault"] = f"{type(error).__name__}: {error}"[:800]
     if seconds is not None and seconds > fault.settle_s:
         wrong["I4"] = f"right again after {seconds:.1f} s, not {fault.settle_s:g} s"
     wrong |= broken(scene)
-    return Result(fault.key, database, number, seed, seconds, wrong, dict(scene.lost), revision=here)
+    load = round(os.getloadavg()[0], 1)
+    return Result(fault.key, repeat.database, repeat.number, seed, seconds, wrong, dict(scene.lost), "", here, load)

@@ -13,15 +13,15 @@ from tests.bench.faults.scene import Opening, Scene, open_scene
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 BOTH = (SQLITE, POSTGRESQL)
 QUICK: Mapping[str, object] = {
-    "lease_s": 5,
-    "suspect_s": 3,
+    "lease_s": 15,
+    "suspect_s": 10,
     "start_timeout_s": 30,
     "request_timeout_s": 30,
-    "max_instances": 4,
+    "max_instances": 8,
 }
 """Leases are shortened so that a repeat takes seconds; the table says so."""
 
-LEASES_SHORTENED = "leases 5 s + 3 s of 30 s + 30 s"
+LEASES_SHORTENED = "leases 15 s + 10 s of 30 s + 30 s"
 
 
 @dataclass(frozen=True)

@@ -6,27 +6,20 @@ import random
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager, suppress
 
-from tests.bench.faults.fault import Fault
-from tests.bench.faults.scene import ENDED, Opening, Scene, open_scene
-from tests.faults import faulty_line, images
+from tests.bench.faults.fault import LEASES_SHORTENED, Fault
+from tests.bench.faults.kinds import open_kinds
+from tests.bench.faults.scene import ENDED, Scene
 from tests.faults.service import wait_for
 
-HOLE_S = 60
-
-
-def open_with_faulty_line(opening: Opening) -> AbstractContextManager[Scene]:
-    with open(faulty_line.__file__) as file:
-        image = images.build("faulty-line", file.read())
-    return open_scene(replace(opening, settings={**opening.settings, "runner_image": image}))
+HOLE_S = 150
 
 
 def faulty(scene: Scene, _: random.Random) -> float | None:
     """Answers lost after the commit, events doubled, reordered and missing, calls and downloads cut: one row each, and
     no attempt lost."""
-    run_id = scene.submit(24)
+    run_id = scene.submit(24, instance_type="faulty-line")
     run = scene.service.wait_status(run_id, "completed")
     assert run["attempt"] == 1, f"it needed {run['attempt']} attempts: {[each['reason'] for each in run['attempts']]}"
     stored = scene.rows("SELECT seq, type FROM events WHERE run_id = :run AND attempt = 1 AND seq IS NOT NULL", run=run_id)
@@ -58,7 +51,6 @@ def iptables_missing() -> str | None:
 def swallowed(scene: Scene, rng: random.Random) -> float | None:
     """The address that runners report to is down for many times both leases; runs wait, or go on in their next attempt."""
     ids = [scene.running(rng, 2, sample_size=30)[0] for _ in range(2)]
-    ids += [scene.submit(8)]
     with black_hole(scene.service.runner_port):
         time.sleep(HOLE_S)
         for run_id in ids:
@@ -77,15 +69,15 @@ def swallowed(scene: Scene, rng: random.Random) -> float | None:
 
 
 FAULTS = [
-    Fault("F13", "answers lost, events doubled, shuffled, missing", 1, faulty, open=open_with_faulty_line),
+    Fault("F13", "answers lost, events doubled, shuffled, missing", 1, faulty, open=open_kinds),
     Fault(
         "F14",
         "address for runners swallows everything",
         30,
         swallowed,
         alone=True,
-        settings={"lease_s": 3, "suspect_s": 3, "start_timeout_s": 12},
-        shortened=f"{HOLE_S} s of 10 min, leases 3 s + 3 s of 30 s + 30 s, start time-out 12 s of 120 s",
+        shortened=f"{HOLE_S} s of 10 min, {LEASES_SHORTENED}, start time-out 30 s of 120 s",
         needs=iptables_missing,
+        open=open_kinds,
     ),
 ]

@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from tests.bench.faults.fault import LEASES_SHORTENED, Fault
+from tests.bench.faults.kinds import open_kinds
 from tests.bench.faults.scene import ENDED, Scene
 from tests.faults.service import wait_for
 
 RUNS = 4
-STOPPED_S = 20
-"""More than twice both leases."""
+STOPPED_S = 40
+"""Longer than both leases."""
 
 
 def _under_way(scene: Scene, rng: random.Random) -> list[dict[str, Any]]:
@@ -70,13 +71,10 @@ def stopped(scene: Scene, rng: random.Random) -> float | None:
     return seconds
 
 
+KILLED = "orchestrator killed -9 under 4 runs, back after"
 FAULTS = [
-    Fault(
-        "F1", "orchestrator killed -9 under 4 runs, back after 2 s", 15, killed(2), alone=True, shortened=LEASES_SHORTENED
-    ),
-    Fault(
-        "F1", "orchestrator killed -9 under 4 runs, back after 40 s", 15, killed(40), alone=True, shortened=LEASES_SHORTENED
-    ),
+    Fault("F1", f"{KILLED} 2 s", 15, killed(2), alone=True, shortened=LEASES_SHORTENED, open=open_kinds),
+    Fault("F1", f"{KILLED} 40 s", 15, killed(40), alone=True, shortened=LEASES_SHORTENED, open=open_kinds),
     Fault(
         "F3",
         "orchestrator stopped under 4 runs",
@@ -84,5 +82,6 @@ FAULTS = [
         stopped,
         alone=True,
         shortened=f"stopped for {STOPPED_S} s of 60 s, {LEASES_SHORTENED}",
+        open=open_kinds,
     ),
 ]

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from tests.bench.faults.fault import Fault
+from tests.bench.faults.kinds import open_kinds
 from tests.bench.faults.scene import Scene
 from tests.sandbox.hostile.disk import DISK
 from tests.sandbox.hostile.floods import OUTPUT, TIME
@@ -19,9 +20,7 @@ ITEMS = 5
 def attacked(scene: Scene, rng: random.Random) -> float | None:
     """A run whose answers are hostile programs, one of each kind drawn at random, beside one of honest answers: every item
     gets an outcome of its own, nobody needs another attempt, and the neighbour's results are what they are alone."""
-    reference = scene.extras.get("reference")
-    if reference is None:
-        reference = scene.extras["reference"] = _outcomes(scene, scene.submit(ITEMS, concurrency=1))
+    reference = scene.once("outcomes of an honest run", lambda: _outcomes(scene, scene.submit(ITEMS, concurrency=1)))
     chosen = {group: rng.choice(programs) for group, programs in GROUPS.items()}
     seed = scene.next_seed()
     scene.provider.give_programs(seed, [hostile.source.replace("```", "") for hostile in chosen.values()])
@@ -40,4 +39,4 @@ def _outcomes(scene: Scene, run_id: str) -> dict[Any, str]:
     return {(item["benchmark"], item["problem_id"]): item["outcome"] for item in scene.service.items(run_id)}
 
 
-FAULTS = [Fault("F15", "hostile programs beside an honest run", 5, attacked)]
+FAULTS = [Fault("F15", "hostile programs beside an honest run", 5, attacked, open=open_kinds)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.bench.faults.fault import Fault
+from tests.bench.faults.kinds import open_kinds
 from tests.bench.faults.scene import Scene
 from tests.faults.provider_troubles import KINDS
 
@@ -44,6 +45,6 @@ def _each_settled_once(scene: Scene, run_id: str, items: int) -> None:
 
 
 FAULTS = [
-    Fault("F24", "three troubles before every answer", 60, troubled),
-    Fault("F24", "answers of 100 MB", 60, too_much),
+    Fault("F24", "three troubles before every answer", 60, troubled, open=open_kinds),
+    Fault("F24", "answers of 100 MB", 60, too_much, open=open_kinds),
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.bench.faults.fault import Fault
 
-NOT_FAULTS = {"__main__", "registry", "fault", "scene", "invariants", "carrying", "results", "watching"}
+NOT_FAULTS = {"__main__", "registry", "fault", "scene", "invariants", "carrying", "results", "watching", "kinds"}
 
 
 def _all() -> tuple[Fault, ...]:

@@ -34,6 +34,8 @@ class Result:
     skipped: str = ""
     """Why it could not be carried out on this machine."""
     revision: str = ""
+    load: float = 0.0
+    """Of the machine, at its end: processes that want a processor."""
 
     @property
     def survived(self) -> bool:

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from tests.bench.faults.fault import Fault
-from tests.bench.faults.scene import Opening, Scene, open_scene
+from tests.bench.faults.kinds import open_kinds
+from tests.bench.faults.scene import Scene
 from tests.faults import images
 from tests.faults.service import docker, wait_for
 
-TYPES = {
-    "standard-1": {"vcpu": 0.5, "memory_mib": 4096, "disk_gb": 8},
-    "tiny": {"vcpu": 0.5, "memory_mib": 28, "disk_gb": 2},
-}
-START_S, DEADLINE_S = 3, 6
-
-
-def open_with_image(name: str, program: str) -> Callable[[Opening], AbstractContextManager[Scene]]:
-    """A service whose runners are this program."""
-
-    def open_it(opening: Opening) -> AbstractContextManager[Scene]:
-        settings = {**opening.settings, "runner_image": images.build(name, program)}
-        return open_scene(replace(opening, settings=settings))
-
-    return open_it
+START_S, DEADLINE_S = 30, 6
 
 
 def _seconds(earlier: str | float, later: str) -> float:
@@ -60,13 +44,13 @@ def dies(reason: str, **fields: Any) -> Callable[[Scene, random.Random], float |
 
 def never_claims(scene: Scene, rng: random.Random) -> float | None:
     time.sleep(rng.uniform(0, 1))
-    run = _failed(scene, "start_timeout", 3)
+    run = _failed(scene, "start_timeout", 3, instance_type="never-claims")
     return max(_seconds(each["dispatched_at"], each["ended_at"]) for each in run["attempts"])
 
 
 def only_heartbeats(scene: Scene, rng: random.Random) -> float | None:
     time.sleep(rng.uniform(0, 1))
-    run = _failed(scene, "deadline", 1, deadline_s=DEADLINE_S)
+    run = _failed(scene, "deadline", 1, deadline_s=DEADLINE_S, instance_type="hangs")
     return _seconds(run["started_at"], run["completed_at"])
 
 
@@ -96,33 +80,24 @@ def name_taken(scene: Scene, rng: random.Random) -> float | None:
 
 
 FAULTS = [
-    Fault(
-        "F16",
-        "runner larger than its instance type",
-        10,
-        dies("out_of_memory", instance_type="tiny"),
-        settings={"instance_types": json.dumps(TYPES)},
-    ),
+    Fault("F16", "runner larger than its instance type", 10, dies("out_of_memory", instance_type="tiny"), open=open_kinds),
     Fault(
         "F17",
         "runner never claims",
         START_S + 15,
         never_claims,
-        open=open_with_image("never-claims", images.NEVER_CLAIMS),
-        settings={"start_timeout_s": START_S},
         shortened=f"start time-out {START_S} s of 120 s",
+        open=open_kinds,
     ),
-    Fault(
-        "F17", "runner exits 0 at once", 15, dies("protocol"), open=open_with_image("exits-quietly", images.EXITS_QUIETLY)
-    ),
+    Fault("F17", "runner exits 0 at once", 15, dies("protocol", instance_type="exits-quietly"), open=open_kinds),
     Fault(
         "F17",
         "runner hangs with heartbeats",
         DEADLINE_S + 15,
         only_heartbeats,
-        open=open_with_image("hangs", images.HANGS_WITH_HEARTBEATS),
         shortened=f"deadline {DEADLINE_S} s",
+        open=open_kinds,
     ),
     Fault("F18", "image missing", 20, image_missing, settings={"runner_image": "benchyard-test-no-such-image:latest"}),
-    Fault("F18", "name taken by a foreign container", 20, name_taken),
+    Fault("F18", "name taken by a foreign container", 20, name_taken, open=open_kinds),
 ]

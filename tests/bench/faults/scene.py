@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, create_engine, text
 
@@ -26,6 +26,7 @@ from tests.faults.killing import MODEL, add_model
 from tests.faults.service import Service
 from tests.postgres_from_wheel import PostgresFromWheel
 
+T = TypeVar("T")
 ENDED = ("completed", "failed", "cancelled")
 _SEEDS = itertools.count(1)
 
@@ -64,6 +65,14 @@ class Scene:
     def fresh(self) -> Scene:
         """For the next repeat."""
         return replace(self, runs=[], lost={})
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What the repeats of a scene share, made by the first that needs it."""
+        with self.lock:
+            if name not in self.extras:
+                self.extras[name] = make()
+            found: T = self.extras[name]
+            return found
 
     # what a user does
 
