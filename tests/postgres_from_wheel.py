@@ -62,12 +62,10 @@ def _die_with_the_tests() -> None:
 
 class PostgresFromWheel:
     def __init__(self, root: Path | None = None, configuration: Mapping[str, str] = SPEED) -> None:
+        """`root`, if given, is made here; by default it is a folder in memory."""
         self._configuration = configuration
-        if root is None:
-            root = new_folder("benchyard-pg-")
-        else:
-            root.mkdir(parents=True)
-        self.root = root
+        self.root = root or new_folder("benchyard-pg-")
+        self.root.mkdir(parents=True, exist_ok=True)
         self._bin = _installation() / "bin"
         self._as: dict[str, Any] = {"cwd": self.root}
         if os.geteuid() == 0:
@@ -128,6 +126,14 @@ class PostgresFromWheel:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(30)
             self._process = None
+
+    def start_again_if_it_ended(self) -> None:
+        """A server that cannot write its log ends by itself; a supervisor starts it again."""
+        try:
+            self.connect().close()
+        except psycopg.OperationalError:
+            self.stop()
+            self.start()
 
     def close(self) -> None:
         self.stop()

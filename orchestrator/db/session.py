@@ -57,6 +57,10 @@ class DatabaseUnavailable(Exception):
     """The database cannot be used now (locked, full, unreachable). Nothing was stored; try again shortly."""
 
 
+class CommitUncertain(DatabaseUnavailable):
+    """The connection broke during the commit: nobody knows whether it was stored."""
+
+
 class NotStorable(Exception):
     """A value does not fit its column: a NUL or lone surrogate in a text, a number too large. Nothing was stored."""
 
@@ -173,14 +177,19 @@ class Database:
 
     def _write_alone(self, work: Callable[[Connection], T]) -> T:
         for last in (False, False, True):
+            committing = False
             try:
                 with self._write_engine.begin() as connection:
                     result = work(connection)
+                    committing = True
                 self._after_commit()
                 return result
             except (OperationalError, InterfaceError) as error:
-                if not last and getattr(error.orig, "sqlstate", None) in RETRYABLE_SQLSTATES:
+                sqlstate = getattr(error.orig, "sqlstate", None)
+                if not last and sqlstate in RETRYABLE_SQLSTATES:
                     continue
+                if committing and sqlstate is None:  # no answer of the server to the COMMIT
+                    raise CommitUncertain(_first_line(error)) from error
                 raise DatabaseUnavailable(_first_line(error)) from error
             except (*MISFITS, StatementError) as error:
                 translated = _error_for_caller(error)

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from orchestrator.db.session import DatabaseUnavailable, NotStorable
+from orchestrator.db.session import CommitUncertain, DatabaseUnavailable, NotStorable
 from orchestrator.errors import Code, Invalid, NoDatabase, NoSpace, ServiceError, Unavailable
 from orchestrator.http.policy import PolicyRoute
 
@@ -24,6 +24,10 @@ TAG = "kind="
 """Prefix of the names of a body's alternatives; no field name starts with it."""
 MAX_REPORTED = 5
 CLIENT_HUNG_UP = 499
+UNCERTAIN = (
+    "Its connection broke during the commit, so it is not known whether this was stored: look before you try again, or send "
+    "the same Idempotency-Key."
+)
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _CODES = {
@@ -90,7 +94,8 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(DatabaseUnavailable)
     async def _database(request: Request, error: DatabaseUnavailable) -> Response:
         log.warning("database unavailable", action="database_unavailable", error=str(error))
-        sentence = f"The database cannot be used now ({error}). Nothing was stored; try again shortly."
+        stored = UNCERTAIN if isinstance(error, CommitUncertain) else "Nothing was stored; try again shortly."
+        sentence = f"The database cannot be used now ({error}). {stored}"
         kind = NoDatabase if isinstance(request.scope.get("route"), DatabaseErrorRoute) else Unavailable
         return render(kind(sentence), request_id_of(request))
 

@@ -10,6 +10,11 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO, Any
+
+import httpx
+
+from tests.faults.service import Service
 
 RUNNER = "benchyard-runner:latest"
 
@@ -28,7 +33,7 @@ class SecondMachine:
         self._directory = directory
         self._name = "by" + uuid.uuid4().hex[:8]
         third = int(self._name[2:4], 16)
-        self.home, self._address = f"10.203.{third}.1", f"10.203.{third}.2"
+        self.home, self.address = f"10.203.{third}.1", f"10.203.{third}.2"
         self.socket = f"unix://{directory}/docker.sock"
         self._engine: subprocess.Popen[bytes] | None = None
 
@@ -38,7 +43,7 @@ class SecondMachine:
         _run("ip", "link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", self._name)
         _run("ip", "addr", "add", f"{self.home}/30", "dev", ours)
         _run("ip", "link", "set", ours, "up")
-        for command in (f"addr add {self._address}/30 dev {theirs}", f"link set {theirs} up", "link set lo up"):
+        for command in (f"addr add {self.address}/30 dev {theirs}", f"link set {theirs} up", "link set lo up"):
             _run("ip", "-n", self._name, *command.split())
         self.start_engine()
         with subprocess.Popen(["docker", "save", RUNNER], stdout=subprocess.PIPE) as saving:
@@ -69,15 +74,32 @@ class SecondMachine:
         os.killpg(self._engine.pid, signal.SIGKILL)
         self._engine.wait()
 
+    def stop_engine(self) -> None:
+        """As an operator does: it ends its containers, then itself."""
+        assert self._engine is not None
+        self._engine.terminate()
+        self._engine.wait(600)
+
+    def hang_engine(self) -> None:
+        """It takes connections and answers nothing."""
+        assert self._engine is not None
+        self._engine.send_signal(signal.SIGSTOP)
+
+    def wake_engine(self) -> None:
+        assert self._engine is not None
+        self._engine.send_signal(signal.SIGCONT)
+
     def popen(self, command: Sequence[str], **options: object) -> subprocess.Popen[bytes]:
         """A process on that machine."""
         inside = ["nsenter", f"--net=/run/netns/{self._name}", *command]  # `ip netns exec` would hide the cgroups
         return subprocess.Popen(inside, stderr=subprocess.STDOUT, start_new_session=True, **options)  # type: ignore[call-overload, no-any-return]
 
-    def docker(self, *arguments: str) -> str:
-        return _run("docker", "--host", self.socket, *arguments, check=False)
+    def docker(self, *arguments: str, check: bool = False) -> str:
+        return _run("docker", "--host", self.socket, *arguments, check=check)
 
     def stop(self) -> None:
+        if self._engine is not None and self._engine.poll() is None:
+            self.wake_engine()
         if left := self.docker("ps", "--all", "--quiet").split():
             self.docker("rm", "--force", *left)
         if self._engine is not None and self._engine.poll() is None:
@@ -88,3 +110,20 @@ class SecondMachine:
             if mount.startswith(str(self._directory)):
                 _run("umount", "--lazy", mount, check=False)
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+class ServiceThere(Service):
+    """A service on that machine, beside its engine, reached over the network."""
+
+    def __init__(self, machine: SecondMachine, data: Path, **options: Any) -> None:
+        super().__init__(data, **options, host=machine.address, docker_host=machine.socket)
+        self._machine = machine
+        self.url = f"http://{machine.address}:{self.port}"
+        self.client.close()
+        self.client = httpx.Client(base_url=self.url, headers=self.client.headers, timeout=self.client.timeout)
+
+    def popen(self, command: list[str], env: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        return self._machine.popen(command, cwd=self.root, env=env, stdout=log)
+
+    def docker(self, *arguments: str, check: bool = True) -> str:
+        return self._machine.docker(*arguments, check=check)
