@@ -17,6 +17,9 @@ from enum import StrEnum
 from orchestrator.runs.reasons import FINAL, Reason, sentence
 
 MAX_WITHOUT_PROGRESS = 3
+MAX_SILENT_STARTS = 8
+"""The same where the runner was not heard at all although an earlier one of the run was: then it is rather the line between
+runners and service that is down, and with the default time-outs eight attempts outlast a quarter of an hour of it."""
 
 
 class Status(StrEnum):
@@ -256,7 +259,8 @@ def _after_attempt(state: RunState, event: AttemptEnded) -> RunState:
         return _terminal(state, Status.CANCELLED, event.at, reason, sentence(reason))
     failures = 0 if event.items_done > state.items_at_start else state.attempts_without_progress + 1
     message = event.message or sentence(event.reason)
-    if event.reason in FINAL or failures >= MAX_WITHOUT_PROGRESS:
+    silent = event.reason is Reason.START_TIMEOUT and state.started_at is not None
+    if event.reason in FINAL or failures >= (MAX_SILENT_STARTS if silent else MAX_WITHOUT_PROGRESS):
         return _terminal(
             replace(state, attempts_without_progress=failures),
             Status.FAILED,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.runs.lifecycle import (
     LIVE,
+    MAX_SILENT_STARTS,
     MAX_WITHOUT_PROGRESS,
     TERMINAL,
     AttemptEnded,
@@ -113,6 +114,20 @@ def test_attempts_without_progress(before: int, items: int, status: Status, coun
     assert (after.status, after.attempts_without_progress) == (status, counted)
 
 
+@pytest.mark.parametrize(
+    ("before", "claimed_before", "status"),
+    [
+        pytest.param(MAX_WITHOUT_PROGRESS - 1, True, Status.PENDING, id="a runner of it was heard: the line may be down"),
+        pytest.param(MAX_SILENT_STARTS - 1, True, Status.FAILED, id="but not for ever"),
+        pytest.param(MAX_WITHOUT_PROGRESS - 1, False, Status.FAILED, id="none was ever heard"),
+    ],
+)
+def test_runners_that_are_not_heard_at_all(before: int, claimed_before: bool, status: Status) -> None:
+    state = at(Status.STARTING, attempts_without_progress=before, started_at=START if claimed_before else None)
+    after = apply(state, replace(LOST, reason=Reason.START_TIMEOUT))
+    assert (after.status, after.attempts_without_progress) == (status, before + 1)
+
+
 def test_a_wanted_cancel_beats_the_reason_of_the_end() -> None:
     after = apply(at(Status.RUNNING, desired="cancel"), replace(LOST, reason=Reason.OUT_OF_MEMORY))
     assert (after.status, after.reason) == (Status.CANCELLED, Reason.CANCELLED_BY_USER)
@@ -162,7 +177,8 @@ def test_any_sequence_keeps_the_invariants(sequence: list[RunEvent]) -> None:
         assert (state.start_deadline is not None) == (state.status is Status.STARTING)
         assert (state.lease_until is not None) == (state.status is Status.RUNNING)
         assert state.status not in LIVE or state.attempt >= 1
-        assert state.attempts_without_progress < MAX_WITHOUT_PROGRESS or state.status is Status.FAILED
+        limit = MAX_SILENT_STARTS if state.started_at else MAX_WITHOUT_PROGRESS
+        assert state.attempts_without_progress < limit or state.status is Status.FAILED
         assert state.status not in (Status.FAILED, Status.CANCELLED) or (state.reason and state.error_message)
         assert state.status is not Status.CANCELLED or state.desired == "cancel"
     # The accepted events alone lead to the same state (I6).
