@@ -75,7 +75,7 @@ FAULTS = [
         shortened=LEASES_SHORTENED,
         open=open_kinds,
     ),
-    Fault("F8", "runner cut off for 20 s", 75, cut_off_for_a_while, shortened=LEASES_SHORTENED, open=open_kinds),
+    Fault("F8", "runner cut off for 20 s", 75, cut_off_for_a_while, settings={"lease_s": 30, "suspect_s": 30}),
     Fault(
         "F8",
         "runner cut off for ever",

@@ -48,20 +48,16 @@ def iptables_missing() -> str | None:
     return "needs iptables and root"
 
 
-def swallowed(scene: Scene, rng: random.Random) -> float | None:
-    """The address that runners report to is down for many times both leases; runs wait, or go on in their next attempt."""
-    ids = [scene.running(rng, 2, sample_size=30)[0] for _ in range(2)]
+def swallowed(scene: Scene, rng: random.Random, hole_s: float = HOLE_S, runs: int = 2) -> float | None:
+    """The address that runners report to is down for much longer than leases and start time-outs: runs wait for it, and go
+    on in their next attempt."""
+    ids = [scene.running(rng, 2, sample_size=30)[0] for _ in range(runs)]
     with black_hole(scene.service.runner_port):
-        time.sleep(HOLE_S)
+        time.sleep(hole_s)
         for run_id in ids:
             scene.see(run_id)
     began = time.monotonic()
-
-    def right(run_id: str) -> bool:
-        run = scene.see(run_id)
-        return run["status"] in (*ENDED, "running")
-
-    wait_for(lambda: all(right(run_id) for run_id in ids), 30, "every run runs again")
+    wait_for(lambda: all(scene.see(run_id)["status"] in (*ENDED, "running") for run_id in ids), 30, "every run runs again")
     seconds = time.monotonic() - began
     for run_id in ids:
         scene.service.wait_status(run_id, "completed")
