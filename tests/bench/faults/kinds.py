@@ -21,7 +21,7 @@ os.dup2(read, 0)
 os.chdir("/app")
 os.execv("/opt/venv/bin/python", ["/opt/venv/bin/python", "-m", "runner"])
 """
-TINY_MIB = 28
+TINY_MIB = 64
 
 
 def _programs() -> dict[str, str]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from tests.bench.faults.fault import LEASES_SHORTENED, Fault
+from tests.bench.faults.fault import Fault
 from tests.bench.faults.kinds import open_kinds
 from tests.bench.faults.scene import ENDED, Scene
 from tests.faults.service import wait_for
@@ -72,7 +72,7 @@ FAULTS = [
         30,
         swallowed,
         alone=True,
-        shortened=f"{HOLE_S} s of 10 min, {LEASES_SHORTENED}, start time-out 30 s of 120 s",
+        shortened=f"{HOLE_S} s of 10 min, start time-out 30 s of 120 s",
         needs=iptables_missing,
         open=open_kinds,
     ),
