@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.bench.faults import lines, programs, providers, runners
+from tests.bench.faults import invariants, lines, programs, providers, runners
 from tests.bench.faults.carrying import Repeat, once
 from tests.bench.faults.fault import Fault
-from tests.bench.faults.invariants import broken_at_the_end
 from tests.bench.faults.kinds import open_kinds
 from tests.bench.faults.scene import Opening
 
@@ -29,32 +27,29 @@ def of(faults: list[Fault], *words: str) -> list[Fault]:
     return [fault for fault in faults if any(word in fault.key for word in words)]
 
 
-BESIDE_ONE_ANOTHER = [
-    *of(lines.FAULTS, "F13"),
-    *programs.FAULTS,
-    *of(runners.FAULTS, "F16"),
-    *providers.FAULTS,
-]
+WITH_THE_DATABASE = [*of(lines.FAULTS, "F13"), *of(providers.FAULTS, "three troubles")]
+WITHOUT = [*programs.FAULTS, *of(runners.FAULTS, "F16"), *of(providers.FAULTS, "100 MB")]
+HOLE_S = 5
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_hostile_lines_programs_and_providers(database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("database", "faults"),
+    [("sqlite", [*WITH_THE_DATABASE, *WITHOUT]), ("postgresql", WITH_THE_DATABASE)],
+    ids=["sqlite", "postgresql"],
+)
+def test_hostile_lines_programs_and_providers(database: str, faults: list[Fault], tmp_path: Path) -> None:
     with open_kinds(Opening(tmp_path, SETTINGS, database)) as scene:
 
         def carry_out(fault: Fault) -> dict[str, str]:
             found = once(Repeat(fault, database, 1), scene.fresh(), f"{SEED}/{fault.key}", "")
             return {f"{fault.key}: {name}": words for name, words in found.broken.items() if name != "I4"}  # no clock
 
-        with ThreadPoolExecutor(len(BESIDE_ONE_ANOTHER)) as pool:
-            broken = [each for each in pool.map(carry_out, BESIDE_ONE_ANOTHER) if each]
+        with ThreadPoolExecutor(len(faults)) as pool:
+            broken = [each for each in pool.map(carry_out, faults) if each]
         assert broken == []
-        assert broken_at_the_end(scene) == {}
-
-
-@pytest.mark.skipif(lines.iptables_missing() is not None, reason="needs iptables and root")
-def test_the_address_for_runners_is_down(tmp_path: Path) -> None:
-    """F14: for longer than all leases, and three start time-outs."""
-    settings = {**SETTINGS, "lease_s": 4, "suspect_s": 2, "start_timeout_s": 4}
-    with open_kinds(Opening(tmp_path, settings, "sqlite")) as scene:
-        repeat = replace(scene.fresh(), runs=[])
-        lines.swallowed(repeat, random.Random(SEED), hole_s=35, runs=1)
+        if lines.iptables_missing() is None:  # F14
+            repeat = scene.fresh()
+            lines.swallowed(repeat, random.Random(SEED), hole_s=HOLE_S, runs=1)
+            assert invariants.broken(repeat) == {}
+            assert repeat.see(repeat.runs[0].run_id)["attempt"] == 1
+        assert invariants.broken_at_the_end(scene) == {}
