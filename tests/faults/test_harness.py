@@ -5,7 +5,9 @@ F13, F14, F15, F16 and F24, on one service for each database.
 
 from __future__ import annotations
 
+import contextlib
 import random
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from tests.bench.faults import invariants, lines, programs, providers, runners
 from tests.bench.faults.carrying import Repeat, once
 from tests.bench.faults.fault import Fault
 from tests.bench.faults.kinds import open_kinds
-from tests.bench.faults.scene import Opening
+from tests.bench.faults.scene import Opening, Scene
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -53,3 +55,19 @@ def test_hostile_lines_programs_and_providers(database: str, faults: list[Fault]
             assert invariants.broken(repeat) == {}
             assert repeat.see(repeat.runs[0].run_id)["attempt"] == 1
         assert invariants.broken_at_the_end(scene) == {}
+        if database == "sqlite":
+            assert {"I1", "I2", "I9"} <= tampered(scene).keys(), "the checks see what is missing"
+
+
+def tampered(scene: Scene) -> dict[str, str]:
+    """What the checks say of a run that lost a result and the record of a call behind the service's back."""
+    repeat = scene.fresh()
+    run_id = repeat.submit(2)
+    repeat.service.wait_status(run_id, "completed")
+    assert invariants.broken(repeat) == {}
+    with contextlib.closing(sqlite3.connect(scene.service.data / "benchyard.db", timeout=600)) as database, database:
+        for table in ("item_results", "gateway_calls"):
+            database.execute(
+                f"DELETE FROM {table} WHERE rowid = (SELECT min(rowid) FROM {table} WHERE run_id = ?)", (run_id,)
+            )
+    return invariants.broken(repeat)

@@ -3,7 +3,7 @@
     .venv/bin/python -m tests.bench.faults [--repeats N] [--seed S] [--database sqlite|postgresql|both] [--at-once K]
                                            [--out FILE [--resume]] [--for-s SECONDS] [FAULT ...]
     .venv/bin/python -m tests.bench.faults --list
-    .venv/bin/python -m tests.bench.faults --table FILE
+    .venv/bin/python -m tests.bench.faults --table FILE ...
 
 FAULT is a code (F9) or a whole name ("F9 engine hung"). The table stands in docs/operations.md.
 """
@@ -34,7 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="carry out only the repeats that are not in the file")
     parser.add_argument("--for-s", type=float, default=float("inf"), help="start no repeat after so many seconds")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--table", type=Path, metavar="FILE", help="print the table of a file of results")
+    parser.add_argument("--table", type=Path, metavar="FILE", nargs="+", help="print the table of files of results")
     return parser.parse_args()
 
 
@@ -55,8 +55,9 @@ def main() -> None:
             print(f"{fault.key}  ({', '.join(fault.databases)})")
         return
     if asked.table:
-        print(results.machine())
-        print(results.as_table(results.read(asked.table), ALL))
+        found = [each for path in asked.table for each in results.read(path)]
+        print(results.conditions(found) + "\n")
+        print(results.as_table(found, ALL))
         return
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     if not asked.resume:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -59,8 +60,6 @@ def revision() -> str:
 
 
 def machine() -> str:
-    import os
-
     model = next(
         (line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         platform.machine(),
@@ -70,6 +69,14 @@ def machine() -> str:
         ["docker", "version", "--format", "{{.Server.Version}}"], capture_output=True, text=True, check=False
     ).stdout.strip()
     return f"{os.cpu_count()} cores ({model}), {memory / 2**20:.0f} GiB, Linux {platform.release()}, Docker {version}"
+
+
+def conditions(results: Iterable[Result]) -> str:
+    """Where and of what the results were measured, in a sentence."""
+    found = list(results)
+    loads = sorted(result.load for result in found if result.load)
+    busy = f", load {statistics.median(loads):.0f} (median; {loads[-1]:.0f} at most)" if loads else ""
+    return f"Revision {', '.join(sorted({result.revision for result in found}))}; {machine()}{busy}."
 
 
 def as_table(results: Iterable[Result], faults: Iterable[Fault]) -> str:
