@@ -2,7 +2,8 @@
 
 It uses obstore's synchronous interface on threads. An object larger than one part is uploaded in parts, so a stream of
 unknown length needs neither disk space nor much memory; an object is stored completely or not at all. obstore honours
-`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY` and `SSL_CERT_FILE`.
+`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY` and `SSL_CERT_FILE`. It is imported when a store is opened or used: most
+installations have none.
 """
 
 from __future__ import annotations
@@ -17,15 +18,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-import obstore
-from obstore.exceptions import BaseError
-from obstore.store import AzureStore, GCSStore, S3Store
-
 from orchestrator.settings import Settings
 from orchestrator.startup import BadConfiguration
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, RetryConfig, S3Credential
+    from obstore.store import AzureStore, ClientConfig, GCSStore, RetryConfig, S3Credential, S3Store
 
 T = TypeVar("T")
 
@@ -65,6 +62,8 @@ class ObjectStore:
 
     async def put(self, folder: str, filename: str, pieces: AsyncIterable[bytes]) -> None:
         """Stores all of `pieces` as one object, replacing one of the same name."""
+        import obstore
+
         writer = obstore.open_writer(
             self._client,
             self._key(folder, filename),
@@ -95,6 +94,8 @@ class ObjectStore:
 
     async def list(self) -> list[Stored]:
         """Everything under our prefix. A prefix need not end at a slash, but the library lists whole folders."""
+        import obstore
+
         folder = self._prefix.rpartition("/")[0]
         pages = await _on_thread(lambda: [*obstore.list(self._client, folder or None)])
         objects = [Stored(entry["path"], entry["size"]) for page in pages for entry in page]
@@ -102,12 +103,16 @@ class ObjectStore:
 
     async def signed_url(self, folder: str, filename: str) -> str:
         """A download URL that is valid for an hour. Google is asked to sign it if our credentials hold no private key."""
+        import obstore
+
         return await _on_thread(lambda: obstore.sign(self._client, "GET", self._key(folder, filename), URL_VALID))
 
     def _key(self, folder: str, filename: str) -> str:
         return f"{self._prefix}{folder}/{filename}"
 
     def _delete(self, key: str) -> None:
+        import obstore
+
         with contextlib.suppress(FileNotFoundError):
             obstore.delete(self._client, key)
 
@@ -124,6 +129,9 @@ def open_store(settings: Settings, *, retries: int = RETRIES, part_bytes: int = 
         variable, scheme, bucket, prefix = "BENCHYARD_S3_PREFIX", "s3", settings.s3_bucket, settings.s3_prefix
     else:
         return None
+    from obstore.exceptions import BaseError
+    from obstore.store import AzureStore, GCSStore
+
     if any(segment in ("", ".", "..") for segment in prefix.split("/")[:-1]):
         raise BadConfiguration(f"{variable} must not begin with '/' nor hold '//', '.' or '..' as a folder")
     retry: RetryConfig = {
@@ -145,6 +153,8 @@ def open_store(settings: Settings, *, retries: int = RETRIES, part_bytes: int = 
 
 
 def _s3(settings: Settings, bucket: str, retry: RetryConfig) -> S3Store:
+    from obstore.store import S3Store
+
     key_id, secret = settings.s3_access_key_id, settings.s3_secret_access_key
     if key_id is None or secret is None:
         raise BadConfiguration(
@@ -170,6 +180,8 @@ def _s3(settings: Settings, bucket: str, retry: RetryConfig) -> S3Store:
 
 async def _on_thread(call: Callable[[], T]) -> T:
     """Runs a blocking call on a thread. Waits for it even if this task is cancelled, so that two calls never overlap."""
+    from obstore.exceptions import BaseError
+
     future = asyncio.ensure_future(asyncio.to_thread(call))
     try:
         return await asyncio.shield(future)

@@ -22,6 +22,10 @@ Template = Annotated[str, Field(min_length=1, max_length=100_000)]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 
 
+HUB_NAME = r"^[A-Za-z0-9_.-]{1,100}(/[A-Za-z0-9_.-]{1,100})?$"
+"""ASCII as on the hub. With every letter of Unicode (`\\w`), the compiled pattern would take 18 MB for good."""
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,7 +38,7 @@ class Records(_Part):
     itself."""
 
     files: tuple[Annotated[str, Field(min_length=1, max_length=500)], ...] = Field(default=(), max_length=1000)
-    hub: str | None = Field(default=None, pattern=r"^[\w.-]{1,100}(/[\w.-]{1,100})?$")
+    hub: str | None = Field(default=None, pattern=HUB_NAME)
     config: Config | tuple[Config, ...] | None = Field(default=None, max_length=200)
     split: str | None = Field(default=None, max_length=200)
     revision: str | None = Field(default=None, max_length=200)

@@ -15,10 +15,14 @@ EXTRA = "orchestrator"
 
 
 def main() -> None:
-    """Runs the command, or names the missing package."""
+    """Runs the command, or names the missing package. `serve` alone does not load the other commands: the service would
+    keep them in memory for as long as it runs."""
     try:
         with without_collector():
-            from orchestrator.cli.main import main as run
+            if sys.argv[1:] == ["serve"]:
+                from orchestrator.cli.local.foreground import serve as run
+            else:
+                from orchestrator.cli.main import main as run
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if not missing or missing in OURS:

@@ -1,15 +1,17 @@
-"""Migrates a database to the newest schema. Safe to repeat, and to run from several processes at once."""
+"""Migrates a database to the newest schema. Safe to repeat, and to run from several processes at once.
+
+Alembic is imported only if there is something to migrate: a start with a current database needs neither its time nor its
+memory.
+"""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
@@ -17,7 +19,13 @@ from sqlalchemy.pool import NullPool
 from orchestrator.startup import BadConfiguration, CannotStart
 from orchestrator.system.files import private_file
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+_NAMES = re.compile(r'^(revision|down_revision) = "(\w+)"', re.MULTILINE)
 
 
 class DatabaseTooNew(CannotStart):
@@ -29,6 +37,8 @@ class DatabaseUnusable(CannotStart):
 
 
 def alembic_config(url: str) -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("path_separator", "os")
@@ -38,15 +48,18 @@ def alembic_config(url: str) -> Config:
 
 def migrate(url: str) -> None:
     """Apply the missing migrations, each in its own transaction, so that an interrupted one can be resumed."""
-    config = alembic_config(url)
     try:
         revision = stored_revision(url)
+        if revision is not None and revision == newest_revision():
+            return
         if revision is not None and revision not in known_revisions():
             raise DatabaseTooNew(
                 f"The database is of a newer version of Benchyard: it has schema {revision}, and this version knows "
                 f"schemas up to {newest_revision()}. Start the newer version, or restore a backup that this version made."
             )
-        command.upgrade(config, "head")
+        from alembic import command
+
+        command.upgrade(alembic_config(url), "head")
     except DBAPIError as error:
         raise DatabaseUnusable(_why(url, error)) from error
 
@@ -64,20 +77,34 @@ def stored_revision(url: str) -> str | None:
     except (ArgumentError, ImportError) as error:
         raise BadConfiguration(f"DATABASE_URL is not valid: {error}") from error
     with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
 def known_revisions() -> frozenset[str]:
-    scripts = ScriptDirectory.from_config(alembic_config(""))
-    return frozenset(script.revision for script in scripts.walk_revisions())
+    return frozenset(_chain())
 
 
 def newest_revision() -> str:
-    return str(ScriptDirectory.from_config(alembic_config("")).get_current_head())
+    chain = _chain()
+    (newest,) = chain.keys() - chain.values()
+    return newest
+
+
+def _chain() -> dict[str, str | None]:
+    """Each revision with the one before it, as its file says."""
+    chain: dict[str, str | None] = {}
+    for file in (MIGRATIONS / "versions").glob("*.py"):
+        names = dict(_NAMES.findall(file.read_text()))
+        chain[names["revision"]] = names.get("down_revision")
+    return chain
 
 
 def check(url: str) -> None:
     """Fail if the tables in the code differ from the migrations."""
+    from alembic import command
+
     command.check(alembic_config(url))
 
 

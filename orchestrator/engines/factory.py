@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from orchestrator.engines.docker.engine import DockerEngine
-from orchestrator.engines.docker.options import DockerEngineConfig
 from orchestrator.engines.engine import Engine
 from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
@@ -62,6 +60,14 @@ def choose_engine(settings: Settings, instance: str, data_dir: Path, owner: str 
         return EngineChoice(engine, _fixed(host), None)
     if kind == "kubernetes":
         return _kubernetes(settings, instance, owner)
+    return _docker(settings, instance, owner)
+
+
+def _docker(settings: Settings, instance: str, owner: str | None) -> EngineChoice:
+    """Imported late: the client of Docker is large, and only this engine needs it."""
+    from orchestrator.engines.docker.engine import DockerEngine
+    from orchestrator.engines.docker.options import DockerEngineConfig
+
     docker = DockerEngine(
         DockerEngineConfig(
             instance=instance,

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 from orchestrator.db.session import Database
-from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.engines.engine import EngineError
 from orchestrator.installation.identity import Own, machine_word, remember, this_machine
 from orchestrator.installation.service import Installation, settle
@@ -28,6 +27,8 @@ def machine_of(settings: Settings) -> str:
     down at the moment."""
     if not settings.in_container:
         return this_machine()
+    from orchestrator.engines.docker.cleanup import DockerCleanup  # late: the client of Docker is large
+
     api = DockerCleanup(settings.docker_host)
     try:
         return machine_word(str(api.info().get("ID") or ""))

@@ -1,6 +1,7 @@
 """The client of the identity provider: discovery, code exchange, refresh, signing keys and their rotation, sign-out.
 
-Every response is validated here. Other modules only see identities and `ProviderTrouble`, never an unchecked token.
+Every response is validated here. Other modules only see identities and `ProviderTrouble`, never an unchecked token. The
+libraries for tokens are imported when somebody signs in: most installations have no identity provider.
 """
 
 from __future__ import annotations
@@ -9,20 +10,17 @@ import asyncio
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 import httpx
-from authlib.oauth2.auth import ClientAuth  # type: ignore[import-untyped]
-from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]
-from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]
-from joserfc import jwt
-from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
 
 from orchestrator.outbound.transports import ProxiedTransport
 from orchestrator.sign_in.claims import Identity, InvalidIdToken, identity_of
 from orchestrator.system.clock import Clock
+
+if TYPE_CHECKING:
+    from joserfc.jwk import KeySet
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 """Asymmetric signatures only, which nobody but the provider can make: neither `none` nor shared secrets."""
@@ -108,6 +106,9 @@ class Provider:
 
     async def address(self, redirect_uri: str, *, state: str, nonce: str, verifier: str) -> str:
         """The URL at which the browser signs in."""
+        from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]
+        from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]
+
         endpoint = await self._endpoint("authorization_endpoint")
         extra = {"prompt": "consent"} if "offline_access" in self.client.scopes.split() else {}
         url: str = prepare_grant_uri(
@@ -197,6 +198,9 @@ class Provider:
         )
 
     async def _believed(self, id_token: str, nonce: str | None) -> Identity:
+        from joserfc import jwt
+        from joserfc.errors import JoseError
+
         offered = (await self.metadata()).get("id_token_signing_alg_values_supported") or ["RS256"]
         allowed = [name for name in ALGORITHMS if name in offered]
         keys = await self._known_keys()
@@ -214,6 +218,9 @@ class Provider:
         )
 
     async def _known_keys(self, *, again: bool = False) -> KeySet:
+        from joserfc.errors import JoseError
+        from joserfc.jwk import KeySet
+
         now = self._clock.monotonic()
         if self._keys is None or again or now - self._keys_since > FRESH_S:
             document = await self._document(await self._endpoint("jwks_uri"))
@@ -237,6 +244,8 @@ class Provider:
         raise ProviderTrouble(f"{url[:200]!r} is not https; BENCHYARD_OIDC_ALLOW_HTTP allows that in a closed network")
 
     async def _post(self, endpoint: str, fields: dict[str, str]) -> dict[str, Any]:
+        from authlib.oauth2.auth import ClientAuth  # type: ignore[import-untyped]
+
         self._check_scheme(endpoint)
         offered = (await self.metadata()).get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         # Providers decode special characters in a basic-auth secret differently; in the body it is unambiguous.

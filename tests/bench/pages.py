@@ -26,12 +26,17 @@ from sqlmodel import Session
 
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.migrate import migrate
+from orchestrator.db.prepared import Prepared
 from orchestrator.runs.tables import AttemptUsage, ContainerRun, ItemRow
+from orchestrator.system.identifiers import uuid7
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 from tests.faults.service import TOKEN, Service
 from tests.rows import a_benchmark_task, a_model, a_run, an_attempt, an_item
 
 ROUNDS = 10
+TEMPLATES = 50
+KEYS = {"fruitless": "attempts_without_progress"}
+"""Columns whose attribute has another name."""
 MODELS = 20
 NOW = datetime.now(UTC)
 WORDS = [
@@ -66,6 +71,22 @@ def results(rng: random.Random, run_id: str, items: range, texts: list[str]) -> 
         )  # fmt: skip
 
 
+def add_runs(session: Session, rng: random.Random, templates: list[ContainerRun], ages: range) -> None:
+    """One run for each age in minutes, oldest first: copies of the templates with an id and times of their own, because
+    making each of 100,000 as an object takes minutes."""
+    table: Any = ContainerRun.__table__  # type: ignore[attr-defined]
+    names = [column.name for column in table.columns]
+    insert = Prepared(table.insert())
+    rows = [{name: getattr(run, KEYS.get(name, name)) for name in names} for run in templates]
+    for start in range(0, len(ages), 10_000):
+        part = []
+        for age in ages[start : start + 10_000]:
+            at = NOW - timedelta(minutes=age)
+            new = {"id": uuid7(at), "created_at": at, "started_at": at, "completed_at": at}
+            part.append({**rng.choice(rows), **new})
+        insert.run_many(session.connection(), part)
+
+
 def seed(data: Path, runs: int, items: int, size: int) -> list[str]:
     """Answers with the ids of two runs that have results."""
     rng = random.Random(1)
@@ -78,7 +99,8 @@ def seed(data: Path, runs: int, items: int, size: int) -> list[str]:
     with Session(create_engine(url)) as session:
         session.add_all(a_model(f"m{number}") for number in range(1, MODELS + 1))
         session.flush()
-        session.add_all(an_ended_run(rng, NOW - timedelta(minutes=n), 100, digest) for n in range(runs, 2, -1))
+        templates = [an_ended_run(rng, NOW, 100, digest) for _ in range(TEMPLATES)]
+        add_runs(session, rng, templates, range(runs, 2, -1))
         large = [an_ended_run(rng, NOW - timedelta(minutes=n), items, digest) for n in (2, 1)]
         session.add_all(large)
         session.commit()

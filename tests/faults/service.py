@@ -22,7 +22,7 @@ from typing import IO, Any
 import httpx
 
 ROOT = Path(__file__).parents[2]
-SERVE = ("-c", "from orchestrator.cli.main import main; main()")
+SERVE = ("-c", "from orchestrator.cli.entry import main; main()")
 """The `benchyard` command, for the interpreter."""
 TOKEN = "test-token-" + uuid.uuid4().hex
 BUSY = 10
