@@ -26,7 +26,7 @@ from tests.faults.service import TOKEN, Service
 
 FLOOR = "import fastapi, uvicorn, sqlmodel"
 WAIT_S = 120.0
-RUN = {"model": "demo-weak", "benchmarks": ["sample"], "sample_size": 4}
+RUN = {"model_id": "demo-weak", "sample_size": 4}
 
 
 def memory_mb(pid: int) -> dict[str, float]:
@@ -49,7 +49,7 @@ def tell(what: str, pid: int, idle_s: float) -> None:
 
 def one_demo_run(service: Service) -> None:
     with httpx.Client(base_url=service.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
-        run_id = client.post("/api/runs", json=RUN).raise_for_status().json()["id"]
+        run_id = client.post("/api/runs", json=RUN).raise_for_status().json()["run_id"]
         deadline = time.monotonic() + WAIT_S
         while client.get(f"/api/runs/{run_id}").json()["status"] not in ("completed", "failed"):
             if time.monotonic() > deadline:
