@@ -38,6 +38,8 @@ class ContainerRun(Owned, table=True):
         Index("ix_runs_batch", "batch_id", "batch_slot"),
         Index("ix_runs_workspace", "workspace_id", "id"),
         Index("ix_runs_state", "workspace_id", "status", "id"),
+        Index("ix_runs_days", "workspace_id", "created_at", "status"),
+        Index("ix_runs_scored", "model_id", "kind", "status", "workspace_id", "id"),
         Index("ix_runs_kind", "workspace_id", "kind", "status", "id"),
     )
     id: str = Field(primary_key=True, max_length=36)

@@ -27,8 +27,9 @@ REPLAY_PAGE = 100
 """Events that a client holds in memory at a time while it catches up."""
 REPLAYS_AT_ONCE = 2
 """Limits concurrent replays: the rest of the service needs database readers too."""
-POLL_S = 1.0
-"""Only needed for events of other orchestrators; our own commits wake the tail at once."""
+POLL_S = {"sqlite": 30.0, "postgresql": 1.0}
+"""Only needed for events of other orchestrators, of which SQLite has none; our own commits wake the tail at once."""
+AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +208,14 @@ class Live:
     async def _tail(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_S):
+                async with asyncio.timeout(POLL_S[self._db.dialect]):
                     await self._wake.wait()
             self._wake.clear()
             try:
                 await self._catch_up()
             except DatabaseUnavailable as error:
                 log.warning("live tail waits", action="live_wait", error=str(error))
-                await asyncio.sleep(POLL_S)
+                await asyncio.sleep(AGAIN_S)
 
     async def _catch_up(self) -> None:
         while True:

@@ -14,6 +14,9 @@ from orchestrator.models.tables import LlmModel
 from orchestrator.runs.queries import WITHOUT_TASK, tagged
 from orchestrator.runs.tables import ContainerRun
 
+CHOICES_OF = 3000
+"""From how many of the newest runs the list takes what it offers as filters."""
+
 
 @dataclass(frozen=True)
 class ListFilter:
@@ -76,15 +79,17 @@ def count(session: Session, filters: ListFilter) -> int:
 
 
 def choices(session: Session) -> Choices:
+    """What occurs in the newest runs: looking at all of them would take longer with every run."""
     # Cast to text because PostgreSQL cannot compare JSON values for equality.
     columns: Any = (
-        cast(col(ContainerRun.benchmarks), Text),
-        ContainerRun.trigger_type,
-        ContainerRun.kind,
-        cast(col(ContainerRun.tags), Text),
-        ContainerRun.author,
+        cast(col(ContainerRun.benchmarks), Text).label("benchmarks"),
+        col(ContainerRun.trigger_type),
+        col(ContainerRun.kind),
+        cast(col(ContainerRun.tags), Text).label("tags"),
+        col(ContainerRun.author),
     )
-    rows = session.exec(select(*columns).distinct()).all()
+    newest = select(*columns).order_by(col(ContainerRun.id).desc()).limit(CHOICES_OF).subquery()
+    rows = session.exec(select(*newest.c).distinct()).all()
     return Choices(
         benchmarks=sorted({name for row in rows for name in json.loads(row[0])}),
         triggers=sorted({row[1] for row in rows}),

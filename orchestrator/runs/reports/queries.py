@@ -128,7 +128,7 @@ def scored(session: Session, *, per_series: int, model_id: int | None = None) ->
     newest_of_model = (
         select(of_model.id)
         .where(of_model.model_id == LlmModel.id, of_model.status == "completed", of_model.kind == "benchmark")
-        .order_by(col(of_model.created_at).desc(), col(of_model.id).desc())
+        .order_by(col(of_model.id).desc())
         .limit(SCORED_OF_MODEL)
         .correlate(LlmModel)
         .scalar_subquery()
