@@ -14,10 +14,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection
-from sqlmodel import Session
 
 from orchestrator.errors import ServiceError
-from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake import plain_queries
 from orchestrator.runs.intake.bounds import MAX_LOG_CHARS, NAME_CHARS, bounded_item, cut, storable
 from orchestrator.runs.intake.items import HasCall, check_was_asked, count, item_values, key_of, planned_position
@@ -143,11 +141,7 @@ class PlainBatches:
         plain_queries.put_states(connection, [decision.state for decision in decided], now + self._lease, now)
 
     def _plan(self, connection: Connection, run_id: str) -> Plan:
-        plan = self._positions.known(run_id)
-        if plan is not None:
-            return plan
-        with Session(connection, join_transaction_mode="rollback_only") as session:
-            return self._positions.by_id(run_id, lambda: run_queries.get(session, run_id))
+        return self._positions.by_id(run_id, lambda: plain_queries.planned(connection, run_id))
 
     def _was_asked(self, connection: Connection, run_id: str, key: str) -> bool:
         return self._has_call is None or self._has_call(connection, run_id, key)

@@ -13,6 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.db.prepared import Prepared
 from orchestrator.runs.live.queries import EVENT_LOCK
+from orchestrator.runs.queueing.drafts import Task
 from orchestrator.runs.tables import Attempt, AttemptUsage, ContainerRun, Event, ItemRow
 
 _RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
@@ -46,6 +47,7 @@ _STATE = Prepared(
     .where(_RUNS.c.id == bindparam("of_run"))
     .with_for_update()
 )
+_PLANNED = Prepared(sa_select(_RUNS.c.task, _RUNS.c.samples_per_problem).where(_RUNS.c.id == bindparam("of_run")))
 _PROGRESS = Prepared(update(_RUNS).where(_RUNS.c.id == bindparam("of_run")))
 _REPORTED = Prepared(
     update(_ATTEMPTS).where(_ATTEMPTS.c.run_id == bindparam("of_run"), _ATTEMPTS.c.number == bindparam("of_attempt"))
@@ -67,6 +69,14 @@ def _put_samples(dialect: Any) -> Any:
 
 _NEW_ITEM = Prepared({"sqlite": _new_item(sqlite), "postgresql": _new_item(postgresql)})
 _PUT_SAMPLES = Prepared({"sqlite": _put_samples(sqlite), "postgresql": _put_samples(postgresql)})
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """The columns of a run that its plan is made of."""
+
+    task: Task
+    samples_per_problem: int
 
 
 @dataclass(slots=True)
@@ -97,6 +107,12 @@ def lock(connection: Connection, run_id: str, attempt: int) -> State | None:
     """The run and this attempt of it, locked until the transaction ends."""
     row = _STATE.first(connection, {"of_run": run_id, "of_attempt": attempt})
     return None if row is None else State(*row)
+
+
+def planned(connection: Connection, run_id: str) -> PlannedRun | None:
+    """What a run's plan is made of."""
+    row = _PLANNED.first(connection, {"of_run": run_id})
+    return None if row is None else PlannedRun(*row)
 
 
 def samples(connection: Connection, run_id: str, attempt: int) -> list[list[float | None]]:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 import threading
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
@@ -19,7 +20,7 @@ from orchestrator.datasets.packs.selection import Selection
 from orchestrator.engines.engine import InstanceType
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.queueing.drafts import Choice, CommandRunTask, HarnessRunTask, run_params
+from orchestrator.runs.queueing.drafts import Choice, CommandRunTask, HarnessRunTask, Task, run_params
 from orchestrator.runs.queueing.model_specs import model_spec_of
 from orchestrator.runs.reports.model_names import STORED_ANSWERS
 from orchestrator.runs.tables import Attempt, ContainerRun
@@ -48,14 +49,24 @@ UID_STEP = 64
 UID_RANGES = 600
 
 
-def item_keys(run: ContainerRun) -> Iterator[tuple[str, str, int]]:
+class Planned(typing.Protocol):
+    """What a plan is made of: a run's row, or these columns of it."""
+
+    @property
+    def task(self) -> Task: ...
+
+    @property
+    def samples_per_problem(self) -> int: ...
+
+
+def item_keys(run: Planned) -> Iterator[tuple[str, str, int]]:
     """(benchmark, problem, sample) of every item. The order defines an item's position."""
     for part in run.task.benchmarks:
         for problem_id, sample in part.items(run.samples_per_problem):
             yield part.name, problem_id, sample
 
 
-def item_positions(run: ContainerRun) -> dict[tuple[str, str, int], int]:
+def item_positions(run: Planned) -> dict[tuple[str, str, int], int]:
     return {key: position for position, key in enumerate(item_keys(run))}
 
 
@@ -231,12 +242,7 @@ class PositionCache:
     def of(self, run: ContainerRun) -> Plan:
         return self.by_id(run.id, lambda: run)
 
-    def known(self, run_id: str) -> Plan | None:
-        """The plan, if it is cached."""
-        with self._lock:
-            return self._known.get(run_id)
-
-    def by_id(self, run_id: str, load: Callable[[], ContainerRun | None]) -> Plan:
+    def by_id(self, run_id: str, load: Callable[[], Planned | None]) -> Plan:
         with self._lock:
             plan = self._known.pop(run_id, None)
             if plan is None:
@@ -248,7 +254,7 @@ class PositionCache:
             return plan
 
 
-def plan_of(run: ContainerRun) -> Plan:
+def plan_of(run: Planned) -> Plan:
     judges = {
         part.name: (part.judge_model_id, part.judge_samples)
         for part in run.task.benchmarks

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, bindparam, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from orchestrator.db.prepared import Prepared
@@ -98,3 +99,23 @@ async def test_a_time_without_zone_is_refused(database: Database) -> None:
     values = {"run_id": "r", "call_key": "k", "owner": "o", "until": datetime(2026, 1, 1)}
     with pytest.raises(Exception, match="without zone"):
         await database.write_plain(lambda connection: Prepared(insert(FLIGHTS)).run(connection, values))
+
+
+async def test_many_rows_at_once(database: Database) -> None:
+    add = Prepared({"sqlite": _once(sqlite), "postgresql": _once(postgresql)})
+    change = Prepared(update(MODELS).where(BY_SLUG))
+
+    def work(connection: Connection) -> Any:
+        first = add.run_each(connection, [columns("a"), columns("b")])
+        second = add.run_each(connection, [columns("b"), columns("c"), columns("a")])
+        change.run_many(connection, [{"of_slug": "a", "name": "new a"}, {"of_slug": "c", "name": "new c"}])
+        assert add.run_each(connection, []) == []
+        change.run_many(connection, [])
+        rows = connection.execute(select(MODELS.c.slug, MODELS.c.name).order_by(MODELS.c.slug)).all()
+        return first, second, {slug: name for slug, name in rows if name.startswith("new")}
+
+    assert await database.write_plain(work) == ([1, 1], [0, 1, 0], {"a": "new a", "c": "new c"})
+
+
+def _once(dialect: Any) -> Any:
+    return dialect.insert(MODELS).on_conflict_do_nothing(index_elements=["slug"])
