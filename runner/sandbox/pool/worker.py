@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from runner.sandbox.kernel.process_tree import PAGE, resident_pages
 from runner.sandbox.pool.memory_files import StreamPool
-from runner.sandbox.protocol.messages import LONGEST, Job, Report, SupervisorSpec, pack_pid, unpack_pid
+from runner.sandbox.protocol.messages import BIND_NOW, LONGEST, Job, Report, SupervisorSpec, pack_pid, unpack_pid
 
 START_S = 30.0
 ANSWER_S = 10.0
@@ -140,7 +140,7 @@ class ForkServer(Forker):
             process = subprocess.Popen(
                 command,
                 pass_fds=[theirs.fileno()],
-                env=ENVIRONMENT,
+                env={**ENVIRONMENT, BIND_NOW: "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 cwd="/",

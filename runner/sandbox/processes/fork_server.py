@@ -22,7 +22,7 @@ from runner.sandbox.kernel.cgroup import NoCgroupError, SandboxGroup
 from runner.sandbox.kernel.seccomp import OpenMode
 from runner.sandbox.processes import libraries, supervisor
 from runner.sandbox.processes.jail import JailSettings
-from runner.sandbox.protocol.messages import LONGEST, SupervisorSpec
+from runner.sandbox.protocol.messages import BIND_NOW, LONGEST, SupervisorSpec
 
 MIB = 1024 * 1024
 STACK_BYTES = 512 * MIB
@@ -34,6 +34,7 @@ LEAVE_S = 3.0
 def fork_server_main(control_fd: int, settings_text: str) -> NoReturn:
     """Entry point of the exec'ed process."""
     _raise_stack_limit()
+    os.environ.pop(BIND_NOW, None)
     settings: dict[str, Any] = json.loads(settings_text)
     control = socket.socket(fileno=control_fd)
     _write_oom_score()

@@ -109,11 +109,12 @@ class Jail:
         os.closerange(self._first_closed, FIRST_INPUT_FD)
         syscalls.close_from(FIRST_INPUT_FD + len(fds) - fixed)
         self._limit_itself(job)
-        self._change_user()
+        if self._uid >= 0:
+            syscalls.become_user(self._uid)
         self._limit_threads(job.processes)
         if self._folder:
             os.chdir(self._folder)
-        self._depend_on_supervisor()
+        self._depend_on(self._supervisor)
         if self._restrict is not None:
             self._restrict()
         os.close(RULESET_FD)
@@ -128,7 +129,7 @@ class Jail:
         """
         if self._group is not None:
             self._group.join()
-        self._depend_on_supervisor()
+        self._depend_on(self._supervisor)
         if self._restrict is not None:
             self._restrict()
         listener = self._gate.install()
@@ -150,35 +151,36 @@ class Jail:
             for number, fd in enumerate(fds[fixed:], FIRST_INPUT_FD):
                 os.dup2(fd, number, False)
                 os.close(fd)
-        os.close(COMMAND_FD)
-        os.close(JOBS_FD)
-        self._limit_itself(job)
-        self._change_user()
-        self._limit_threads(job.processes)
-        self._depend_on_supervisor()
-        os.write(JAILED_FD, job.pack())
-        os.close(JAILED_FD)
+        self._complete(job, (COMMAND_FD, JOBS_FD), self._uid, JOBS_FD, self._supervisor, JAILED_FD)
 
-    def warm_up(self) -> None:
-        """Runs what a child of a template will do here, as far as it changes nothing; see `inside.warm_up`."""
-        for kind in self._ceilings:
-            self._limit(kind, ROOMY)
-        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)
-        syscalls.syscall("getpid")
+    def warm_up(self, job: Job) -> None:
+        """Does what a child of a template will do here, with arguments that change nothing; see `inside.warm_up`.
+
+        `job` has limits beyond all ceilings.
+        """
+        null = os.open(os.devnull, os.O_WRONLY)
+        self._complete(job, (os.dup(null), os.dup(null)), -1, ROOMY, os.getppid(), null)
+
+    def _complete(self, job: Job, unneeded: tuple[int, int], uid: int, most_files: int, parent: int, jailed: int) -> None:
+        for fd in unneeded:
+            os.close(fd)
+        self._limit_itself(job, most_files)
+        if self._uid >= 0:
+            syscalls.become_user(uid)
+        self._limit_threads(job.processes)
+        self._depend_on(parent)
+        os.write(jailed, job.pack())
+        os.close(jailed)
 
     def room(self, job: Job) -> tuple[int, int]:
         """Returns the memory and processes that the group of an execution may have."""
         return job.memory_bytes + 2 * job.file_bytes + self._disk * job.disk_bytes, job.processes
 
-    def _limit_itself(self, job: Job) -> None:
+    def _limit_itself(self, job: Job, most_files: int = JOBS_FD) -> None:
         self._limit(resource.RLIMIT_AS, self._address_bytes + job.memory_bytes)
         self._limit(resource.RLIMIT_CPU, int(job.cpu_s) + 1, 1)
         self._limit(resource.RLIMIT_FSIZE, job.file_bytes)
-        self._limit(resource.RLIMIT_NOFILE, min(job.open_files, JOBS_FD))
-
-    def _change_user(self) -> None:
-        if self._uid >= 0:
-            syscalls.become_user(self._uid)
+        self._limit(resource.RLIMIT_NOFILE, min(job.open_files, most_files))
 
     def _limit_threads(self, most: int) -> None:
         if self._uid >= 0:
@@ -186,11 +188,11 @@ class Jail:
         elif self._threads_of_uid:
             self._limit(resource.RLIMIT_NPROC, self._threads_of_uid + 2 * most)
 
-    def _depend_on_supervisor(self) -> None:
+    def _depend_on(self, parent: int) -> None:
         # A change of user id resets both of these, so they come after it.
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)
         syscalls.try_prctl(syscalls.PR_SET_DUMPABLE, 0)
-        if os.getppid() != self._supervisor:
+        if os.getppid() != parent:
             os._exit(0)  # the supervisor died before this call, so nobody would watch this process
 
     def _limit(self, kind: int, soft: int, more: int = 0) -> None:

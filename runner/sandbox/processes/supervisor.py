@@ -22,7 +22,7 @@ from runner.sandbox.kernel import process_tree, syscalls
 from runner.sandbox.kernel.cgroup import INTERPRETER_BYTES, ExecutionGroup, SandboxGroup
 from runner.sandbox.kernel.process_tree import PAGE
 from runner.sandbox.limits import Allow
-from runner.sandbox.processes.jail import JAILED_FD, RULESET_FD, Jail, JailSettings
+from runner.sandbox.processes.jail import JAILED_FD, ROOMY, RULESET_FD, Jail, JailSettings
 from runner.sandbox.processes.template import Template, TemplateGoneError
 from runner.sandbox.protocol.messages import (
     ANCILLARY_BYTES,
@@ -155,11 +155,12 @@ class _Supervisor:
             self._start_template()
 
     def _warm_up(self) -> None:
-        job = Job(os.getpid(), 0, 1.0, 1.0, 1, 1, 1, 1, 1, 0, 1)
+        few, many = 0xFFFFFFFF, ROOMY
+        job = Job(os.getpid(), 0, 1.0, float(many), many, many, few, few, many, 0, 1)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs:
             for _ in range(WARM_UPS):
-                self.jail.warm_up()
+                self.jail.warm_up(job)
                 socket.send_fds(ours, [job.pack(), b"program"], [0, 1, 2, 4])
                 _, _, fds = self._job(theirs)
                 for fd in fds:

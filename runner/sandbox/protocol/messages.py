@@ -12,6 +12,8 @@ _JOB = struct.Struct("<iiddQQIIQII")
 _PID = struct.Struct("<i")
 _REPORT = struct.Struct("<iiidQi")
 
+BIND_NOW = "LD_BIND_NOW"
+"""In the fork server's first environment: it looks symbols up before all forks, not each child. Programs don't see it."""
 LONGEST = 256
 INLINE_BYTES = 16 * 1024
 """A program up to this size is sent with its job; a longer one in its own file."""
