@@ -148,6 +148,33 @@ HOSTILE = [
         "r" * 3 + "w",
     ),
     Case(
+        "writes_to_inputs_that_lie_ready",
+        """
+import os
+n = int(input())
+done = []
+for fd in range(3, 300):
+    if fd in (4, 25, 26): continue  # the connection, and what is kept of output and errors
+    for act in (os.write, lambda fd, text: os.pwrite(fd, text, 0), os.ftruncate, os.fchmod):
+        try: act(fd, 0o777 if act in (os.ftruncate, os.fchmod) else b'9'); done.append(fd)
+        except OSError: pass
+print(2 * n if not done else done)
+""",
+    ),
+    Case(
+        "reads_ahead",
+        """
+import os
+n = int(input())
+ahead = []
+for fd in range(200, 300):
+    try: ahead.append(os.read(fd, 99))
+    except OSError: pass
+rest = [text for text in ahead if text and b'rest of test' not in text]
+print(2 * n if not rest else rest)
+""",
+    ),
+    Case(
         "waits_with_its_answers",
         "import sys\nn = int(input())\nkept = vars(sys).setdefault('kept', [])\nkept.append(2 * n)\n"
         "if n == 0 or len(kept) > 30: print(*kept, sep='\\n'); kept.clear()",
