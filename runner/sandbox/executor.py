@@ -99,12 +99,16 @@ class Executor:
         async def test(child: Child, indices: range) -> list[Execution]:
             most = min(len(indices), child.room, limits.output_bytes // (2 * child.last_out_bytes + 1))
             together = fit(indices.start, most) if most > 1 else ()
-            return (
-                await child.stdin_tests(together) if len(together) > 1 else [await child.stdin_test(inputs[indices.start])]
-            )
+            if len(together) > 1:
+                return await child.stdin_tests(together)
+            return [await child.stdin_test(inputs[indices.start])]
+
+        def ahead(first: int) -> Sequence[bytes]:
+            more = fit(first + 1, MOST_TOGETHER)
+            return more if len(more) > 1 else ()
 
         payload = _payload(program, prelude)
-        work = Work(test, len(inputs), lambda first: fit(first + 1, MOST_TOGETHER))
+        work = Work(test, len(inputs), ahead)
         return await self._sequence(Mode.STDIN_TESTS, program, payload, work, limits, accept, stop_at_first)
 
     async def run_calls(

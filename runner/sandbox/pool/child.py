@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from runner.sandbox.inside.stdin_tests import THE_INPUT
@@ -24,6 +24,7 @@ from runner.sandbox.pool.diagnosis import (
     killed_from_outside,
 )
 from runner.sandbox.pool.memory_files import sealed
+from runner.sandbox.pool.replies import Reply, frame, reply_of, with_value
 from runner.sandbox.pool.watchdog import LONGEST_STRETCH, Watchdog
 from runner.sandbox.pool.worker import GoneError, Worker
 from runner.sandbox.protocol.messages import ENDED_BYTES, INLINE_BYTES, Ended, Job, Mode, Report
@@ -35,18 +36,6 @@ QUICK_S = 0.002
 """A faster test cannot have touched much new memory."""
 HASTY_S = 0.1, 1.0
 """CPU and wall seconds for all tests of one turn: quick ones need less, others are better run one by one."""
-
-
-@dataclass
-class Reply:
-    """The reply on the control socket to one test."""
-
-    reported: bytes | None = None
-    status: int = 0
-    value: Tree = None
-    too_large: bool = False
-    last: bool = False
-    """The process cannot serve another test."""
 
 
 class Child:
@@ -193,7 +182,7 @@ class Child:
         usage = Usage(whole.usage.cpu_s / many, whole.usage.wall_s / many, whole.usage.peak_bytes)
         returned = replace(whole, usage=usage)
         raised = replace(returned, ending=Ending.crashed, exit_code=1, detail="It ended with an uncaught exception.")
-        return [_with_value(returned, one.value) if one.reported == b"f" else raised for one in replies]
+        return [with_value(returned, one.value) if one.reported == b"f" else raised for one in replies]
 
     @property
     def _control(self) -> Channel:
@@ -211,22 +200,22 @@ class Child:
         return Reply(b"f")
 
     async def _call_turn(self, request: bytes) -> Reply:
-        await self._control.send(_frame(request))
+        await self._control.send(frame(request))
         return await self._call_reply()
 
     async def _calls_turn(self, request: bytes, replies: list[Reply]) -> Reply:
-        await self._control.send(_frame(request))
+        await self._control.send(frame(request))
         answers = await self._answer()
         if answers is None:
             return Reply(too_large=True)
         if not isinstance(answers, list):
             raise BadValueError("no answers")
-        replies += map(_reply, answers)
+        replies += map(reply_of, answers)
         return Reply(b"f")
 
     async def _call_reply(self) -> Reply:
         answer = await self._answer()
-        return Reply(too_large=True) if answer is None else _reply(answer)
+        return Reply(too_large=True) if answer is None else reply_of(answer)
 
     async def _answer(self) -> Tree:
         """Returns what it sent back, None if that is too much."""
@@ -381,27 +370,3 @@ class Child:
                 self.abandon()
                 raise
         self.abandon()
-
-
-def _reply(answer: Tree) -> Reply:
-    if not isinstance(answer, list) or not answer or answer[0] not in ("v", "x", "m"):
-        raise BadValueError("no answer")
-    if answer[0] == "v":
-        return Reply(b"f", 0, answer[1])
-    return Reply(b"x" if answer[0] == "x" else b"m", 1)
-
-
-def _with_value(execution: Execution, value: Tree) -> Execution:
-    return Execution(
-        ending=execution.ending,
-        stdout=execution.stdout,
-        stderr_tail=execution.stderr_tail,
-        exit_code=execution.exit_code,
-        usage=execution.usage,
-        value=value,
-        detail=execution.detail,
-    )
-
-
-def _frame(request: bytes) -> bytes:
-    return len(request).to_bytes(4, "little") + request
