@@ -260,9 +260,9 @@ class Soak:
         self._sampler.reborn()
 
     def step(self, at_s: float) -> None:
-        acts: list[tuple[Callable[[], None], int]] = [(self.read, 4), (self.cancel, 1)]
+        acts: list[tuple[Callable[[], None], int]] = [(self.read, 12), (self.cancel, 1)]
         if len(self.live()) < MOST_OPEN:
-            acts += [(self.run, 5), (self.batch, 1), (self.eval, 2)]
+            acts += [(self.run, 10), (self.batch, 1), (self.eval, 3)]
         self._do(self._rng.choices([act for act, _ in acts], [weight for _, weight in acts])[0], at_s)
         if self._restarts and at_s >= self._restarts[0]:
             self._restarts.pop(0)

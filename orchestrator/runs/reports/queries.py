@@ -17,6 +17,7 @@ from orchestrator.gateway.ledger.tables import GatewayCall
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.queries import MEASURING, WITHOUT_TASK
 from orchestrator.runs.tables import ContainerRun, Event, ItemRow
+from orchestrator.system.identifiers import uuid7
 
 SCORED_OF_MODEL = 500
 """How many of a model's newest finished runs are looked at for its trends: their cost does not depend on what is stored."""
@@ -111,9 +112,11 @@ def by_ids(session: Session, run_ids: Sequence[str]) -> Sequence[ContainerRun]:
 
 def under_way(session: Session, limit: int = 50) -> Sequence[ContainerRun]:
     """Runs that have not ended: first those with a container, then the queue, oldest first."""
-    waiting = col(ContainerRun.status).in_(("pending", "starting", "running"))
-    query = select(ContainerRun).where(MEASURING, waiting).options(WITHOUT_TASK)
-    return session.exec(query.order_by(col(ContainerRun.status).desc(), col(ContainerRun.id)).limit(limit)).all()
+    found: list[ContainerRun] = []
+    for status in ("starting", "running", "pending"):  # one by one: together, the whole queue would be sorted
+        query = select(ContainerRun).where(MEASURING, ContainerRun.status == status).options(WITHOUT_TASK)
+        found += session.exec(query.order_by(col(ContainerRun.id)).limit(limit - len(found))).all()
+    return found
 
 
 def scored(session: Session, *, per_series: int, model_id: int | None = None) -> list[ScoredRun]:
@@ -133,16 +136,13 @@ def scored(session: Session, *, per_series: int, model_id: int | None = None) ->
         .correlate(LlmModel)
         .scalar_subquery()
     )
-    numbered = select(ContainerRun.id, position).join(LlmModel, col(ContainerRun.id).in_(newest_of_model))
+    figures: Any = [*_SCORED, position]
+    numbered = select(*figures).join(LlmModel, col(ContainerRun.id).in_(newest_of_model))
     if model_id is not None:
         numbered = numbered.where(LlmModel.id == model_id)
     newest = numbered.subquery()
-    query = (
-        select(*_SCORED)
-        .join(newest, col(ContainerRun.id) == newest.c.id)
-        .where(newest.c.place <= per_series)
-        .order_by(col(ContainerRun.id).desc())
-    )
+    columns: Any = [column for column in newest.c if column.name != "place"]
+    query = select(*columns).where(newest.c.place <= per_series).order_by(newest.c.id.desc())
     return [
         ScoredRun(id_, model_id, tuple(benchmarks), score, *rest)
         for id_, model_id, benchmarks, score, *rest in session.exec(query).all()
@@ -327,7 +327,9 @@ def ended_by_day(session: Session, since: datetime) -> list[tuple[str, str, int]
     if session.get_bind().dialect.name == "postgresql":
         moment = func.timezone("UTC", moment)
     day = cast(func.date(moment), String)
-    query = select(day, ContainerRun.status, func.count()).where(col(ContainerRun.created_at) >= since)
+    oldest = uuid7(since, bytes(10))  # ids sort by time: the index finds the first one
+    recent = (col(ContainerRun.id) >= oldest, col(ContainerRun.created_at) >= since)
+    query = select(day, ContainerRun.status, func.count()).where(*recent)
     rows = session.exec(query.group_by(day, ContainerRun.status)).all()
     return [(str(name), status, int(count)) for name, status, count in rows]
 

@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from tests.bench.growth.curve import Curve, measured, sizes
-from tests.bench.growth.stored import Stored, fill
 from tests.faults.service import Service
+from tests.stored_runs import Stored, fill
 
 FORMATS = ("jsonl", "csv", "json", "parquet", "junit", "inspect")
 ANSWER = "x = 1\n" * 300

@@ -15,8 +15,8 @@ from sqlmodel import Session
 from orchestrator.db.session import Database, database_url
 from tests.bench.events import load, seeded_run
 from tests.bench.growth.curve import Curve, cheapest, cpu_s, sizes
-from tests.bench.growth.stored import Stored, add_schedules, fill
 from tests.faults.service import Service
+from tests.stored_runs import Stored, add_schedules, fill
 
 ROUNDS = 7
 RUNNERS, SECONDS = 16, 4.0

@@ -14,12 +14,11 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.migrate import migrate
 from orchestrator.runs.tables import Attempt, ContainerRun, Event, ItemRow
 from orchestrator.schedules.tables import Schedule
+from orchestrator.system.identifiers import uuid7
 from tests.rows import a_benchmark_task, a_model, a_run, an_attempt, an_item
 
 MODELS = 20
-FIRST = "01900000-0000-7000-8000-000000000000"
 COUNT = "WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n WHERE k < :last) "
-RUN_ID = f"'{FIRST[:24]}' || printf('%012d', k)"
 
 
 @dataclass(frozen=True)
@@ -29,20 +28,26 @@ class Stored:
     answer: str = "x = 1\n" * 100
 
 
-def fill(data: Path, runs: int, stored: Stored | None = None) -> list[str]:
-    """That many ended runs, an hour apart, with attempts, results and events; returns the ids of the newest two."""
+def fill(data: Path, runs: int, stored: Stored | None = None, *, now: datetime | None = None) -> list[str]:
+    """That many ended runs up to now, with attempts, results and events; returns the ids of the newest two."""
     stored = stored or Stored()
     url = f"sqlite:///{data / 'benchyard.db'}"
     migrate(url)
     catalogue = Catalogue(data)
     catalogue.prepare()
     engine = create_engine(url)
-    first = datetime.now(UTC) - timedelta(minutes=stored.minutes_apart * runs)
+    first = (now or datetime.now(UTC)) - timedelta(minutes=stored.minutes_apart * runs)
     _template(engine, first, catalogue.get("sample").pack_digest, stored)
     if runs > 1:
         _copies(engine, runs - 1, first, stored)
     engine.dispose()
-    return [FIRST[:24] + f"{number:012d}" for number in (runs - 1, max(0, runs - 2))]
+    times = [first + timedelta(minutes=stored.minutes_apart * number) for number in (runs - 1, max(0, runs - 2))]
+    return [run_id(at) for at in times]
+
+
+def run_id(at: datetime) -> str:
+    """As of a run that was created then: ids sort by time."""
+    return uuid7(at.replace(microsecond=0), bytes(10))
 
 
 def _template(engine: Engine, at: datetime, digest: str, stored: Stored) -> None:
@@ -56,35 +61,37 @@ def _template(engine: Engine, at: datetime, digest: str, stored: Stored) -> None
         session.flush()
         session.add(
             a_run(
-                1, id=FIRST, items=count, now=at, task=a_benchmark_task(pack_digest=digest, problem_ids=ids),
+                1, id=run_id(at), items=count, now=at, task=a_benchmark_task(pack_digest=digest, problem_ids=ids),
                 status="completed", attempt=1, items_done=count, items_passed=passed, started_at=at, completed_at=at,
                 score={**score, "n_all": count, "estimate_all": 0.5, "comparable": True},
             )
         )  # fmt: skip
         session.flush()
-        session.add(an_attempt(FIRST, token=None, dispatched_at=at, ended_at=at, removed_at=at, exit_code=0))
+        session.add(an_attempt(run_id(at), token=None, dispatched_at=at, ended_at=at, removed_at=at, exit_code=0))
         for number, problem in enumerate(ids):
             outcome = "passed" if number % 2 == 0 else "wrong_answer"
             result = {**data, "problem_id": problem, "outcome": outcome}
-            session.add(an_item(FIRST, problem, position=number, outcome=outcome, data=result))
+            session.add(an_item(run_id(at), problem, position=number, outcome=outcome, data=result))
             told = {"problem_id": problem, "done": number + 1}
-            session.add(Event(run_id=FIRST, attempt=1, seq=number + 1, type="progress", data=told, at=at))
+            session.add(Event(run_id=run_id(at), attempt=1, seq=number + 1, type="progress", data=told, at=at))
         session.commit()
 
 
 def _copies(engine: Engine, last: int, first: datetime, stored: Stored) -> None:
     seconds = 60 * stored.minutes_apart
     moment = f"strftime('%Y-%m-%d %H:%M:%S.000000', '{first:%Y-%m-%d %H:%M:%S}', (k * {seconds}) || ' seconds')"
+    milliseconds = f"printf('%012x', {1000 * (int(first.timestamp()))} + k * {1000 * seconds})"
+    new_id = f"substr({milliseconds}, 1, 8) || '-' || substr({milliseconds}, 9) || '{run_id(first)[13:]}'"
     times = dict.fromkeys(("created_at", "started_at", "completed_at"), moment)
     gone = dict.fromkeys(("dispatched_at", "ended_at", "removed_at"), moment)
-    run = {"id": RUN_ID, "model_id": f"1 + k % {MODELS}", **times}
-    attempt = {"run_id": RUN_ID, "container_name": "'c' || k", **gone}
+    run = {"id": new_id, "model_id": f"1 + k % {MODELS}", **times}
+    attempt = {"run_id": new_id, "container_name": "'c' || k", **gone}
     with engine.begin() as connection:
         for table, key, changed in (
-            (ContainerRun, "id", run), (Attempt, "run_id", attempt), (ItemRow, "run_id", {"run_id": RUN_ID}),
-            (Event, "run_id", {"run_id": RUN_ID, "at": moment}),
+            (ContainerRun, "id", run), (Attempt, "run_id", attempt), (ItemRow, "run_id", {"run_id": new_id}),
+            (Event, "run_id", {"run_id": new_id, "at": moment}),
         ):  # fmt: skip
-            connection.execute(text(_copy(table, key, changed)), {"last": last})
+            connection.execute(text(_copy(table, key, changed)), {"last": last, "first": run_id(first)})
 
 
 def _copy(table: type[SQLModel], key: str, changed: dict[str, str]) -> str:
@@ -93,7 +100,7 @@ def _copy(table: type[SQLModel], key: str, changed: dict[str, str]) -> str:
     names = [column.name for column in columns if not (table is Event and column.name == "id")]
     values = ", ".join(changed.get(name, f"t.{name}") for name in names)
     into = f"INSERT INTO {table.__tablename__} ({', '.join(names)})"
-    return f"{into} {COUNT} SELECT {values} FROM n CROSS JOIN {table.__tablename__} t WHERE t.{key} = '{FIRST}'"
+    return f"{into} {COUNT} SELECT {values} FROM n CROSS JOIN {table.__tablename__} t WHERE t.{key} = :first"
 
 
 def add_schedules(data: Path, count: int) -> None:
