@@ -12,6 +12,7 @@ from sqlmodel import Session, SQLModel
 
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.migrate import migrate
+from orchestrator.runs.reports.scores import samples_of
 from orchestrator.runs.tables import Attempt, ContainerRun, Event, ItemRow
 from orchestrator.schedules.tables import Schedule
 from orchestrator.system.identifiers import uuid7
@@ -54,14 +55,16 @@ def _template(engine: Engine, at: datetime, digest: str, stored: Stored) -> None
     count = stored.items_per_run
     ids = [f"p{number}" for number in range(count)]
     passed = count // 2
-    score = {"estimate": 0.5, "low": 0.4, "high": 0.6, "n": count, "passed": passed}
+    score: dict[str, Any] = {"estimate": 0.5, "low": 0.4, "high": 0.6, "n": count, "passed": passed}
+    plan = a_benchmark_task(pack_digest=digest, problem_ids=ids)
+    score |= {"samples": samples_of(plan.benchmarks, {"sample": "1"})}
     data = {"benchmark": "sample", "answer": stored.answer, "code": "x = 1", "tests": []}
     with Session(engine) as session:
         session.add_all(a_model(f"m{number}", id=number) for number in range(1, MODELS + 1))
         session.flush()
         session.add(
             a_run(
-                1, id=run_id(at), items=count, now=at, task=a_benchmark_task(pack_digest=digest, problem_ids=ids),
+                1, id=run_id(at), items=count, now=at, task=plan,
                 status="completed", attempt=1, items_done=count, items_passed=passed, started_at=at, completed_at=at,
                 score={**score, "n_all": count, "estimate_all": 0.5, "comparable": True},
             )
