@@ -41,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.curves) - set(CURVES):
         parser.error(f"no such curve: {', '.join(sorted(unknown))}; there are {', '.join(CURVES)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # leaves through every `finally`, so that no service is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # every `finally` is carried out
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.curves or CURVES:
