@@ -31,6 +31,8 @@ TREND_RUNS = 30
 ENDED_RUNS = 8
 ALERT_AGE = timedelta(days=14)
 ALERTS = 5
+SHOWN = {"id", "uid", "kind", "title", "at", "run_id"}
+"""Of an alert."""
 PLANNED = 5
 RECENT = timedelta(days=7)
 CHANGES = 6
@@ -58,7 +60,10 @@ async def overview(page: Page) -> Response:
             return run_line(run, models[run.id], waits.get(run.id) or context.waiting_for(run.id))
 
         alerts: list[dict[str, Any]] = [
-            {"model": model.slug if model else None, **alert.model_dump(include={"id", "uid", "title", "at", "run_id"})}
+            {
+                "model": model.slug if model else None,
+                **alert.model_dump(include={"id", "uid", "kind", "title", "at", "run_id"}),
+            }
             for alert, model in page_queries.alerts(session, since=since, limit=ALERTS)
             if alert.acknowledged_at is None
         ]

@@ -27,6 +27,7 @@ from orchestrator.evals import set_pages as eval_sets
 from orchestrator.fleet import pages as fleet
 from orchestrator.harnesses import pages as new_harness
 from orchestrator.http.policy import ANYONE, MATCH, Policy, set_policy
+from orchestrator.http.problems import request_id_of
 from orchestrator.http.route_table import RouteTable, include
 from orchestrator.jobs import pages as jobs
 from orchestrator.leaderboard import pages as leaderboard
@@ -112,3 +113,14 @@ def _install_not_found(app: FastAPI) -> None:
         answer = otherwise(request, error)
         response: Response = await answer if inspect.isawaitable(answer) else answer
         return response
+
+    unexpected: Any = app.exception_handlers[Exception]
+
+    @app.exception_handler(Exception)
+    async def _fault(request: Request, error: Exception) -> Response:
+        response: Response = await unexpected(request, error)
+        match = request.scope.get(MATCH)
+        if match is None or not match.for_people or "text/html" not in request.headers.get("accept", ""):
+            return response
+        detail = f"Something went wrong on our side; the log has it under request {request_id_of(request)}."
+        return error_page(request, 500, detail)

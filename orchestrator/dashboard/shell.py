@@ -150,8 +150,18 @@ def page_router() -> Router:
     return Router(include_in_schema=False, route_class=PageRoute)
 
 
+TITLES = {
+    400: "Bad request",
+    403: "Not allowed",
+    404: "Not found",
+    409: "Not possible now",
+    422: "Invalid input",
+    500: "Internal error",
+}
+
+
 def error_page(request: Request, status: int, detail: str) -> Response:
-    title = HTTPStatus(status).phrase
+    title = TITLES.get(status) or HTTPStatus(status).phrase
     return draw("shell/error.html", status, **bare(request), title=title, code=status, detail=texts.for_people(detail))
 
 

@@ -19,6 +19,7 @@ async function listed(path, entry) {
 function fromPage() {
   const links = [...document.querySelectorAll("#side li a")].map((link) => ({ text: link.textContent.trim(), kind: "Page", go: () => location.assign(link.href) }));
   const actions = [...document.querySelectorAll(".top a.button, main .heading a.button")].map((link) => ({ text: link.textContent.trim(), kind: "Action", go: () => link.click() }));
+  links.push({ text: "Jobs", kind: "Page", go: () => location.assign(`${root}/jobs`) });
   const theme = document.getElementById("theme");
   return [...actions, ...links, { text: "Switch between light and dark", kind: "Action", go: () => theme?.click() }, { text: "Keyboard shortcuts", kind: "Help", go: showKeys }];
 }

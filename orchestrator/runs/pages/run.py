@@ -119,6 +119,7 @@ async def show_run(
         figures=figure_views(command.figures) if command else [],
         view=data.view,
         run=data.view.run,
+        titles={entry.id: entry.title for entry in entries.values() if entry.title},
         items=[(item, entries.get((item.benchmark, item.problem_id))) for item in items],
         more=items[-1].position if len(data.items) > len(items) else None,
         paged=after >= 0,

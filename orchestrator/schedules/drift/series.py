@@ -169,8 +169,13 @@ def flips(tallies: Mapping[Key, Tally]) -> tuple[Flip, ...]:
 
 def _sentence(verdict: DriftVerdict, effect: Interval, window: int, shared: int, of: int) -> str:
     problems = f"{shared} problems" if shared == of else f"{shared} of {of} problems"
-    points = f"{100 * effect.estimate:+.1f} points ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"
+    points = f"{_signed(effect.estimate)} points ({_signed(effect.low)} to {_signed(effect.high)})"
     runs = "the newest run" if window == 1 else f"the newest {window} runs"
     if verdict is DriftVerdict.NO_CHANGE:
         return f"No change seen: {points} on {problems}."
     return f"{verdict.value.capitalize()} than the baseline: {points} in {runs}, on {problems}."
+
+
+def _signed(share: float) -> str:
+    """In points; what rounds to nothing has a plus."""
+    return f"{round(100 * share, 1) + 0.0:+.1f}"

@@ -9,6 +9,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from sqlmodel import select
+
+from orchestrator.schedules.tables import Schedule
 from orchestrator.traces.sample import sample_traces
 from tests.bench.pictures.problems import records
 from tests.bench.pictures.provider import Provider
@@ -16,7 +19,7 @@ from tests.bench.pictures.runner import FORGETS, LabRunner
 from tests.manual_clock import ManualClock
 from tests.served import Service
 
-DAYS = 24
+DAYS = 18
 SPEED = 40
 """How much faster time passes in the month than here."""
 MODELS: dict[str, dict[str, Any]] = {
@@ -98,9 +101,13 @@ class Lab:
         self.clock.set(datetime.now(UTC))
         return known
 
+    @property
+    def place(self) -> dict[str, str]:
+        return {"base_url": f"{self.provider.url}/v1", "key": "sk-lab-0123456789"}
+
     async def provider_moved(self) -> None:
         """The provider listens elsewhere each time."""
-        await self.post("/api/providers/lab", {"base_url": f"{self.provider.url}/v1"}, method="PATCH")
+        await self.post("/api/providers/lab", self.place, method="PATCH")
 
     async def prepare(self) -> None:
         url = f"{self.provider.url}/v1"
@@ -125,29 +132,30 @@ class Lab:
     async def a_day(self, at: datetime, day: int, known: dict[str, str]) -> None:
         self.clock.set(at)
         runs = []
-        if day % 9 == 2:
+        if day % 6 == 2:
             runs = [await self.run(slug) for slug in MODELS]
         if day == 5:
             known["small"] = await self.run("quartz-2", size=8, tags=["smoke"], name="Smoke test after the upgrade")
             runs.append(known["small"])
-        if day in (3, 12, 21):
+        if day in (3, 9, 15):
             runs += [await self.run(slug, "sample", 36, instance_type="standard-1") for slug in ("demo-strong", "demo-weak")]
         await self.finished(*runs)
-        if day == 14:
+        if day == 10:
             await self.a_batch(known)
-        if day == 16:
+        if day == 11:
             await self.evals(known)
         for hour in (6, 7):
             self.clock.set(at.replace(hour=hour, second=5))
-            await self.a_round()
+            await self.fired()
             await self.ended()
 
-    async def a_round(self) -> None:
-        """Waits for a round of the service that began after the clock was set."""
-        since = self.clock.monotonic()
-        self.service.services.signals.look()
-        while self.service.services.loops.last_tick < since:
-            await asyncio.sleep(0.02)
+    async def fired(self) -> None:
+        """Waits until no schedule is due."""
+        while True:
+            due = await self.service.services.db.read(lambda s: list(s.exec(select(Schedule.next_fire_at)).all()))
+            if all(at is None or at > self.clock.now() for at in due):
+                return
+            await asyncio.sleep(0.05)
 
     async def a_batch(self, known: dict[str, str]) -> None:
         body = {
