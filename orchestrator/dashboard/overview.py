@@ -62,7 +62,7 @@ async def overview(page: Page) -> Response:
         alerts: list[dict[str, Any]] = [
             {
                 "model": model.slug if model else None,
-                **alert.model_dump(include={"id", "uid", "kind", "title", "at", "run_id"}),
+                **alert.model_dump(include=SHOWN),
             }
             for alert, model in page_queries.alerts(session, since=since, limit=ALERTS)
             if alert.acknowledged_at is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from pathlib import Path
 
@@ -29,6 +30,35 @@ async def test_only_the_digest_of_this_release_is_kept_for_good(tmp_path: Path) 
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     assert ["immutable" in answer.headers["cache-control"] for answer in answers] == [False, True, False]
     assert missing.status_code == 404
+
+
+@pytest.mark.anyio
+async def test_script_is_sent_compressed_to_whom_takes_it(tmp_path: Path) -> None:
+    text = "let a = 1;\n" * 1000
+    (tmp_path / "app.js").write_text(text)
+    (tmp_path / "font.woff2").write_bytes(b"f" * 1000)
+    app = Starlette(routes=[Mount("/static", Assets(tmp_path))])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        small = await client.get("/static/app.js", headers={"accept-encoding": "br, gzip"})
+        whole = await client.get("/static/app.js", headers={"accept-encoding": "identity"})
+        same = await client.get("/static/app.js", headers={"if-none-match": small.headers["etag"]})
+        font = await client.get("/static/font.woff2")
+        part = await client.get("/static/app.js", headers={"range": "bytes=0-9", "accept-encoding": "identity"})
+        (tmp_path / "app.js").write_text("let b = 2;")
+        changed = await client.get("/static/app.js")
+    assert (small.text, small.headers["content-encoding"], small.headers["vary"]) == (text, "gzip", "accept-encoding")
+    assert int(small.headers["content-length"]) < 200
+    assert (whole.text, whole.headers["vary"]) == (text, "accept-encoding")
+    assert "content-encoding" not in whole.headers
+    assert (same.status_code, font.content, part.text) == (304, b"f" * 1000, "let a = 1;")
+    assert "content-encoding" not in font.headers
+    assert changed.text == "let b = 2;"
+
+
+def test_all_script_together_is_light() -> None:
+    """No page loads all of it: their packages and every module of ours."""
+    sizes = {path.name: len(gzip.compress(path.read_bytes(), 6)) for path in STATIC.rglob("*.js")}
+    assert sum(sizes.values()) < 300_000, sizes
 
 
 def test_a_changed_file_changes_the_address(tmp_path: Path) -> None:
