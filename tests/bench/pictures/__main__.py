@@ -1,9 +1,10 @@
-"""Pictures of every page, as a lab sees it after a month: at 390, 1024 and 1440 px, light and dark.
+"""Pictures of every page, as a lab sees it after some weeks: at 390, 1024 and 1440 px, light and dark.
 
     .venv/bin/python -m tests.bench.pictures FOLDER [--only NAME ...] [--looks 1440-light ...] [--check]
 
-The month is lived once and kept in FOLDER/data; pictures go to FOLDER/pictures. `--check` asks axe about every page in
-both themes, as well. `--serve` keeps the service for a browser of your own.
+The weeks are lived once (in about two minutes of a quiet machine) and kept in FOLDER/data; pictures go to
+FOLDER/pictures. `--check` asks axe about every page in every look, as well. `--docs` takes those of the documents
+instead, into docs/images. `--serve` keeps the service for a browser of your own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,21 @@ from tests.bench.pictures.runner import LabRunner
 from tests.e2e.browsing import assert_accessible, chromium, visiting
 from tests.served import TOKEN, Service, served
 
+IMAGES = Path(__file__).parents[3] / "docs" / "images"
+DOCUMENTED = {
+    "dashboard": "overview",
+    "run": "run-live",
+    "item": "item-wrong-answer",
+    "leaderboard": "leaderboard",
+    "model": "model",
+    "compare": "compare",
+    "schedules": "schedule",
+    "alert": "alert",
+    "dialog": "new-run",
+}
+"""Pictures of the documents, and the pages that they show."""
+NO_BANNER = "document.querySelectorAll('main > .banner[role=note]').forEach(each => each.remove())"
+"""It says that these containers are those of tests."""
 LOOKS = [f"{width}-{theme}" for width in (1440, 1024, 390) for theme in ("light", "dark")]
 
 
@@ -131,6 +147,9 @@ def shoot(url: str, folder: Path, paths: dict[str, str], options: argparse.Names
     with chromium() as browser, visiting(browser, url, viewport={"width": 1440, "height": 900}) as visitor:
         page = visitor.page
         page.goto(f"{url}/login?token={TOKEN}")
+        if options.docs:
+            document(page, url, paths)
+            return
         for name, path in chosen.items():
             page.goto(url + path)
             for look in looks:
@@ -140,6 +159,21 @@ def shoot(url: str, folder: Path, paths: dict[str, str], options: argparse.Names
                 page.wait_for_timeout(150)
                 complain(page, name, look, options.check)
                 page.screenshot(path=folder / f"{name}-{look}.png", full_page=True)
+
+
+def document(page: Page, url: str, paths: dict[str, str]) -> None:
+    page.set_viewport_size({"width": 1360, "height": 860})
+    for picture, name in DOCUMENTED.items():
+        page.goto(url + paths[name])
+        page.evaluate(NO_BANNER)
+        page.wait_for_timeout(500)
+        page.screenshot(path=IMAGES / f"{picture}.png")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(color_scheme="dark")
+    page.goto(url + paths["schedule"])
+    page.evaluate(NO_BANNER)
+    page.wait_for_timeout(500)
+    page.screenshot(path=IMAGES / "phone.png")
 
 
 def complain(page: Page, name: str, look: str, check: bool) -> None:
@@ -159,6 +193,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--looks", nargs="*", default=[])
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--docs", action="store_true")
     parser.add_argument("--serve", action="store_true")
     options = parser.parse_args()
     asyncio.run(serve(options.folder, options))

@@ -9,9 +9,12 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
+from sqlmodel import Session
 
+from orchestrator.alerts.tables import Alert
 from orchestrator.dashboard.assets import version
 from orchestrator.engines.fake.engine import FakeEngine
+from orchestrator.runs.tables import ContainerRun
 from orchestrator.settings import Settings
 from tests.served import TOKEN, Service, http_runner, served
 from tests.service.dashboard.hostile_texts import EVERYTHING, assert_harmless
@@ -192,6 +195,8 @@ async def test_a_schedule_is_saved_paused_run_and_removed(service: Service) -> N
         assert saved.status_code == 303, saved.text
         place = saved.headers["location"]
         assert "15 6 * * *" in (await client.get(place)).text
+        assert (await client.get("/schedules/demo-weak")).headers["location"] == place
+        assert (await client.get("/schedules/nobody")).status_code == 404
         assert (await client.get("/schedules/new?model=demo-weak")).text.count("15 6 * * *") == 2
         assert (await client.post(f"{place}/pause?paused=true")).status_code == 303
         assert "paused" in (await client.get("/schedules")).text
@@ -241,6 +246,55 @@ async def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(serv
             assert_harmless(answer.text)
         assert (await client.get("/api/nope", headers={"accept": "text/html"})).json()["code"] == "NOT_FOUND"
         assert (await client.get("/nothing")).json()["code"] == "NOT_FOUND"
+
+
+async def test_a_fault_of_ours_is_a_page(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(_page: object) -> None:
+        raise RuntimeError("on purpose")
+
+    async with browser(service) as client:
+        monkeypatch.setattr("orchestrator.models.pages._show", broken)
+        page = await client.get("/models", headers={"accept": "text/html"})
+    assert page.status_code == 500
+    assert "<h1>Internal error</h1>" in page.text
+    assert "the log has it under request" in page.text
+    assert "on purpose" not in page.text
+
+
+async def test_open_alerts_on_the_overview_name_their_model_once(service: Service) -> None:
+    def add(session: Session) -> None:
+        at = service.clock.now()
+        for kind, title in (("drift.worse", "worse than before"), ("schedule.missed", "2 scheduled runs missed.")):
+            alert = Alert(uid=kind, model_id=1, kind=kind, title=f"demo-strong: {title}", at=at)
+            session.add(alert)
+
+    await service.services.db.write(add)
+    async with browser(service) as client:
+        page = (await client.get("/")).text
+        model = (await client.get("/models/demo-strong")).text
+    for shown in (page, model):
+        assert "Worse than before" in shown
+        assert "demo-strong: " not in shown
+        assert shown.count(">What changed</a>") == 1
+        assert shown.count(">Details</a>") == 1
+
+
+async def test_a_run_that_its_budget_stopped_is_no_completed_job(service: Service) -> None:
+    run_id = await service.new_run()
+    await service.until(run_id, "completed")
+
+    def stop(session: Session) -> None:
+        run = session.get(ContainerRun, run_id)
+        assert run is not None
+        run.reason, run.error_message = "budget_exhausted", "Stopped at the budget of the run ($0.02)"
+        session.add(run)
+
+    await service.services.db.write(stop)
+    async with browser(service) as client:
+        for path in ("/jobs", "/runs", "/"):
+            page = (await client.get(path)).text
+            assert "stopped at budget</span>" in page, path
+            assert 'status completed"' not in page, path
 
 
 async def test_what_a_model_writes_stays_text(new_settings: Callable[..., Settings]) -> None:
