@@ -202,6 +202,11 @@ def test_a_pupil_who_never_finds_it_is_asked_eight_times_and_gets_nothing(world:
     run = world.run(world.add(example("guess_the_number.py"), "guess_the_number.py"), sample_size=1)
     assert [(item["outcome"], item["score"]) for item in world.items(run).values()] == [("wrong_answer", 0.0)]
     assert len(world.provider.asked) == 8
+    quote = world.client.post(
+        "/api/quotes", json={"model_id": "pupil", "benchmarks": [run["benchmarks"][0]], "sample_size": 1}
+    )
+    assert (quote.json()["items"], quote.json()["turns"]) == (1, 8)
+    assert quote.json()["worst_case_usd"] > run["cost_usd"] > 0
 
 
 def test_a_rubric_that_a_program_checks(world: World) -> None:

@@ -1,5 +1,5 @@
 """A whole service behind a real proxy, with an authority of the test's own: everything that leaves it goes through the
-proxy, and when the proxy is gone, nothing leaves."""
+proxy, when the proxy is gone, nothing leaves, and no key or password is kept in clear."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tests.real_proxy import real_proxy
 from tests.service.gateway.batches.batch_provider import KEY, BatchProvider
 from tests.service.gateway.batches.batch_world import BatchWorld
 
+PASSWORD = "pass-word-canary-0815"
 HOST = "provider.test"
 """Only the proxy can resolve it."""
 RECORDS = "".join(json.dumps({"question": f"{n} + 1?", "answer": f"#### {n + 1}"}) + "\n" for n in range(3))
@@ -116,6 +117,11 @@ class Office(BatchWorld):
         body = {"model_id": "house/m", "benchmarks": ["sums"], "sample_size": 2, "batch": batch}
         return str(self.post("/api/container-runs", body)["run_id"])
 
+    def what_is_kept(self, run_id: str) -> str:
+        """The answers of a run, wherever they can be read."""
+        paths = ("items/0", "calls", "export?format=json", "export?format=jsonl")
+        return "".join(self.client.get(f"/api/container-runs/{run_id}/{path}").text for path in paths)
+
     def troubles(self, run_id: str) -> str:
         """What is known of the run, its batches and its calls."""
         parts = self.rows("select error from batch_parts where run_id=?", run_id)
@@ -133,8 +139,9 @@ def test_everything_goes_through_the_proxy_and_nothing_leaves_without_it(
     there: Outside, tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with contextlib.ExitStack() as until_the_end:
-        with real_proxy(tmp_path) as proxy:
-            monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        there.answer = lambda question: f"I was asked with {KEY}"
+        with real_proxy(tmp_path, "--basic-auth", f"clerk:{PASSWORD}") as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", f"//clerk:{PASSWORD}@"))
             office = Office(tmp_path / "data", there, authority)
             until_the_end.callback(office.client.close)
             office.start()
@@ -145,6 +152,9 @@ def test_everything_goes_through_the_proxy_and_nothing_leaves_without_it(
             for batch in (True, False):
                 run = office.ended(office.ask(batch=batch))
                 assert run["status"] == "completed", run
+                answers = office.what_is_kept(run["id"])
+                assert "I was asked with" in answers
+                assert KEY not in answers
             assert {
                 *("POST /v1/chat/completions", "POST /v1/files", "POST /v1/batches", "GET /v1/models"),
                 *("GET /records.jsonl", "POST /hook"),
@@ -154,7 +164,11 @@ def test_everything_goes_through_the_proxy_and_nothing_leaves_without_it(
         address = proxy.url.removeprefix("http://")
         for said in office.use_everything():
             assert address in said, said
+            assert PASSWORD not in said
         for run_id in [office.ask(batch=batch) for batch in (True, False)]:
             words = f"run {run_id} is held up by the proxy"
             wait_for(lambda run_id=run_id: address in office.troubles(run_id), 60, words)  # type: ignore[misc]
+            assert PASSWORD not in office.troubles(run_id)
         assert there.asked == []
+        for file in (path for path in office.service.data.rglob("*") if path.is_file()):
+            assert not [secret for secret in (KEY, PASSWORD) if secret.encode() in file.read_bytes()], file
