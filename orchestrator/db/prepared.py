@@ -54,6 +54,13 @@ class Prepared:
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Row | None:
         return self._executed(connection, values, fetch=True)[0]
 
+    def all(self, connection: Connection, values: Mapping[str, Any]) -> list[Row]:
+        compiled = self._compiled_for(connection.dialect, values)
+        parameters = compiled.parameters(values)
+        with _cursor(connection, compiled.sql, parameters) as cursor:
+            cursor.execute(compiled.sql, parameters)
+            return [compiled.converted(row, cursor.description) for row in cursor.fetchall()]
+
     def _executed(self, connection: Connection, values: Mapping[str, Any], *, fetch: bool = False) -> tuple[Row | None, int]:
         compiled = self._compiled_for(connection.dialect, values)
         parameters = compiled.parameters(values)

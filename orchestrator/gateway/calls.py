@@ -124,10 +124,13 @@ class CallResult:
     source: Source
 
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 def request_hash(provider: str, path: str, body: Message, headers: Mapping[str, str]) -> str:
     """The identity of a question: provider, path, headers and body, except the fields that control delivery."""
     question = {name: value for name, value in body.items() if name not in FORM_FIELDS}
-    text = json.dumps([provider, path, question, sorted(headers.items())], sort_keys=True, separators=(",", ":"))
+    text = _canonical([provider, path, question, sorted(headers.items())])
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -173,12 +173,12 @@ def _check_owner(whose: str, scope: Scope) -> None:
 
 def caps(session: Session, workspace_id: int, user_id: int | None) -> tuple[DayCap, ...]:
     """The daily limits that the ledger enforces on a run's calls."""
-    both = LimitsOfCaller.of(key_queries.limits_of(session, workspace_id), user_id)
+    usd = key_queries.spending_limits(session, workspace_id)
     day_caps = []
-    if both.workspace.spend_per_day_usd is not None:
-        day_caps.append(DayCap(nano_usd(both.workspace.spend_per_day_usd), workspace_id))
-    if user_id is not None and both.own.spend_per_day_usd is not None:
-        day_caps.append(DayCap(nano_usd(both.own.spend_per_day_usd), workspace_id, user_id))
+    if (of_all := usd.get(WORKSPACE)) is not None:
+        day_caps.append(DayCap(nano_usd(of_all), workspace_id))
+    if user_id is not None and (own := usd[str(user_id)] if str(user_id) in usd else usd.get(EVERYONE)) is not None:
+        day_caps.append(DayCap(nano_usd(own), workspace_id, user_id))
     return tuple(day_caps)
 
 

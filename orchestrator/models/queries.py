@@ -52,6 +52,8 @@ def page(session: Session, *, limit: int, after: int | None = None, with_archive
 def by_ids(session: Session, ids: Iterable[int | None]) -> Mapping[int | None, LlmModel]:
     """Accepts None, which stands for no model."""
     model_ids = {model_id for model_id in ids if model_id is not None}
+    if not model_ids:
+        return {}
     rows = session.exec(select(LlmModel).where(col(LlmModel.id).in_(model_ids))).all()
     return {row.id: row for row in rows}
 

@@ -5,16 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import func
+from sqlalchemy import bindparam, func
+from sqlalchemy import select as sa_select
 from sqlmodel import Session, col, select
 
 from orchestrator.accounts.tables import User, Workspace
+from orchestrator.db.prepared import Prepared
 from orchestrator.limits.tables import LimitRow
 from orchestrator.provider_keys.tables import OF_WORKSPACE, ProviderKey
 from orchestrator.runs.queries import LIVE, OURS
 from orchestrator.runs.tables import ContainerRun
 
 WORKSPACE, EVERYONE = "workspace", "everyone"
+_KEYS: Any = ProviderKey.__table__  # type: ignore[attr-defined]
+_LIMITS: Any = LimitRow.__table__  # type: ignore[attr-defined]
+_USABLE = Prepared(
+    sa_select(_KEYS.c.user_id, _KEYS.c.id).where(
+        _KEYS.c.workspace_id == bindparam("of_workspace"),
+        _KEYS.c.provider == bindparam("of_provider"),
+        (_KEYS.c.user_id == bindparam("of_user")) | (_KEYS.c.user_id == bindparam("of_all", OF_WORKSPACE)),
+    )
+)
+_SPENDING_LIMITS = Prepared(
+    sa_select(_LIMITS.c.whose, _LIMITS.c.spend_per_day_usd).where(_LIMITS.c.workspace_id == bindparam("of_workspace"))
+)
+"""Both are read twice a second for each run that calls a model."""
 
 
 def visible(session: Session, user_id: int | None) -> Sequence[ProviderKey]:
@@ -37,14 +52,10 @@ def of_holder(session: Session, user_id: int, provider: str) -> ProviderKey | No
     return session.exec(query.with_for_update()).first()
 
 
-def usable(session: Session, workspace_id: int, user_id: int | None, provider: str) -> Sequence[ProviderKey]:
-    """The keys that runs of this workspace and user may use, the user's own first."""
-    query = select(ProviderKey).where(
-        ProviderKey.workspace_id == workspace_id,
-        ProviderKey.provider == provider,
-        col(ProviderKey.user_id).in_({OF_WORKSPACE, user_id or OF_WORKSPACE}),
-    )
-    return session.exec(query.order_by(col(ProviderKey.user_id).desc())).all()
+def usable(session: Session, workspace_id: int, user_id: int | None, provider: str) -> dict[int, int]:
+    """The ids of the keys that runs of this workspace and user may use, by holder."""
+    values = {"of_workspace": workspace_id, "of_provider": provider, "of_user": user_id or OF_WORKSPACE}
+    return {holder: key_id for holder, key_id in _USABLE.all(session.connection(), values)}
 
 
 def names(session: Session, workspace_id: int, user_id: int | None) -> tuple[str, str, bool]:
@@ -67,6 +78,11 @@ def limits(session: Session) -> Sequence[LimitRow]:
 def limits_of(session: Session, workspace_id: int) -> dict[str, LimitRow]:
     rows = session.exec(select(LimitRow).where(LimitRow.workspace_id == workspace_id)).all()
     return {row.whose: row for row in rows}
+
+
+def spending_limits(session: Session, workspace_id: int) -> dict[str, float | None]:
+    """What may be spent in a day, by whose limit it is."""
+    return dict(_SPENDING_LIMITS.all(session.connection(), {"of_workspace": workspace_id}))  # type: ignore[arg-type]
 
 
 def limits_on_runs(session: Session) -> Sequence[LimitRow]:

@@ -147,14 +147,16 @@ class ProviderKeys:
         configured = self.providers.get(provider)
         if configured is None:
             return Choice(SYSTEM)
+        stored = key_queries.usable(session, workspace_id, user_id, provider)
+        if not stored and self._policy.system_for_all and self._policy.token_provider != provider:
+            return Choice(SYSTEM)
         workspace, person, owner = key_queries.names(session, workspace_id, user_id)
-        stored = {row.user_id: row for row in key_queries.usable(session, workspace_id, user_id, provider)}
         if user_id is not None and (own_key := stored.get(user_id)) is not None:
-            return Choice(Payer(PayerKind.USER, person, f"{STORED}{own_key.id}"))
+            return Choice(Payer(PayerKind.USER, person, f"{STORED}{own_key}"))
         if user_id is not None and self._has_token(session, user_id, provider):
             return Choice(Payer(PayerKind.USER, person, f"{SIGNED_IN}{user_id}"))
         if (shared := stored.get(OF_WORKSPACE)) is not None:
-            return Choice(Payer(PayerKind.WORKSPACE, workspace, f"{STORED}{shared.id}"))
+            return Choice(Payer(PayerKind.WORKSPACE, workspace, f"{STORED}{shared}"))
         if owner or self._policy.system_for_all or not (configured.key_needed or configured.has_key(self.directory.env)):
             return Choice(SYSTEM)
         sentence = f"there is no key for {provider} that this run may use: enter your own, or ask an admin for one"

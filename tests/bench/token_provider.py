@@ -1,4 +1,4 @@
-"""A provider that streams token by token to hundreds at once and needs little processor itself: bare asyncio.
+"""A provider that streams token by token to hundreds at once and needs little processor itself: a bare protocol on uvloop.
 
     python -m tests.bench.token_provider PORT LATENCY_S TOKENS TOKENS_PER_S
 
@@ -13,7 +13,9 @@ import json
 import subprocess
 import sys
 from types import TracebackType
+from typing import cast
 
+from orchestrator.system import event_loop
 from tests.faults.service import ROOT, free_ports, wait_for
 
 BASE = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "counting"}
@@ -40,8 +42,8 @@ class Provider(asyncio.Protocol):
     latency_s, tokens, gap_s = 1.0, 0, 0.02
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport, self._received = transport, bytearray()
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are not of this class
+        self._received = bytearray()
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -111,4 +113,4 @@ async def serve(port: int) -> None:
 
 if __name__ == "__main__":
     Provider.latency_s, Provider.tokens, Provider.gap_s = float(sys.argv[2]), int(sys.argv[3]), 1 / float(sys.argv[4])
-    asyncio.run(serve(int(sys.argv[1])))
+    event_loop.run(serve(int(sys.argv[1])))

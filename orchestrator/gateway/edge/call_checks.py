@@ -19,9 +19,16 @@ MAX_KEY_CHARS = 400
 PROMPT_OVERHEAD_BYTES = 256
 
 
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
 def parse_body(raw: bytes) -> Message:
     try:
-        body = json.loads(raw, parse_constant=_no_constant)
+        body = _DECODER.decode(raw.decode(json.detect_encoding(raw), "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise GatewayError(400, Code.VALIDATION_ERROR, "the request body is not JSON") from error
     if not isinstance(body, dict):
@@ -85,7 +92,3 @@ def _worst_nano_usd(context: RunContext, prices: Prices | None, question: CallRe
         raise GatewayError(400, Code.VALIDATION_ERROR, "with a budget, each call must give a limit of output tokens")
     tokens = math.ceil(question.max_output_tokens * question.answers * context.over_limit)
     return worst_case_nano_usd(body_bytes + PROMPT_OVERHEAD_BYTES, tokens, prices)
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

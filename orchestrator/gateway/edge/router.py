@@ -194,7 +194,6 @@ class _CachedCaller:
     context: RunContext
     fresh_until: float
     until: float
-    asking: asyncio.Task[RunContext | None] | None = None
 
 
 class Callers:
@@ -204,6 +203,7 @@ class Callers:
         self._find = find
         self._clock = clock
         self._cache: dict[str, _CachedCaller] = {}
+        self._asking: dict[str, asyncio.Task[RunContext | None]] = {}
         self._forgotten = 0
 
     async def authenticate(self, token: str) -> RunContext | None:
@@ -211,15 +211,25 @@ class Callers:
         now = self._clock.monotonic()
         caller = self._cache.get(digest)
         if caller is None or caller.until <= now:
-            return await self._look_up(digest)
-        if caller.fresh_until <= now and caller.asking is None:
-            caller.asking = asyncio.get_running_loop().create_task(self._look_up(digest))
-            caller.asking.add_done_callback(_ignore_failure)
+            return await asyncio.shield(self._ask(digest))
+        if caller.fresh_until <= now:
+            self._ask(digest)
         return caller.context
 
-    async def _look_up(self, digest: str) -> RunContext | None:
+    def _ask(self, digest: str) -> asyncio.Task[RunContext | None]:
+        """The look-up that is under way, or a new one: hundreds of calls may need the same at once."""
+        asking = self._asking.get(digest)
+        if asking is None:
+            asking = self._asking[digest] = asyncio.get_running_loop().create_task(self._look_up(digest, self._asking))
+            asking.add_done_callback(_ignore_failure)
+        return asking
+
+    async def _look_up(self, digest: str, asking: dict[str, asyncio.Task[RunContext | None]]) -> RunContext | None:
         now, forgotten = self._clock.monotonic(), self._forgotten
-        context = await self._find(digest)
+        try:
+            context = await self._find(digest)
+        finally:
+            asking.pop(digest, None)
         self._cache.pop(digest, None)
         if context is not None and forgotten == self._forgotten:  # otherwise the result may predate a change
             if len(self._cache) >= MANY:
@@ -230,6 +240,7 @@ class Callers:
     def forget(self, run_id: str) -> None:
         """Drop what is cached of a run that has changed."""
         self._forgotten += 1
+        self._asking = {}  # nobody joins a look-up that began before the change
         self._cache = {digest: caller for digest, caller in self._cache.items() if caller.context.run_id != run_id}
 
 

@@ -24,7 +24,7 @@ from orchestrator.gateway.protocols.protocol import (
     texts_of,
     unless_empty,
 )
-from orchestrator.gateway.protocols.sse import Event, encode
+from orchestrator.gateway.protocols.sse import Event, encode, parsed
 from runner.contract import run_spec
 
 _FINISH = {
@@ -202,7 +202,7 @@ class AnthropicAssembler:
             return
         self.size += 0 if event.name == "content_block_delta" else len(event.data)
         try:
-            data = json.loads(event.data)
+            data = parsed(event.data)
             kind = data["type"]
             if kind == "error":
                 raise StreamedError(str(data["error"].get("type", "api_error")), data["error"])

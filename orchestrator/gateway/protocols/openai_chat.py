@@ -25,7 +25,7 @@ from orchestrator.gateway.protocols.protocol import (
     texts_of,
     unless_empty,
 )
-from orchestrator.gateway.protocols.sse import COMMENT, Event, encode
+from orchestrator.gateway.protocols.sse import COMMENT, Event, encode, parsed
 from runner.contract import run_spec
 
 _FINISH = {
@@ -177,7 +177,7 @@ class ChatAssembler:
             self._done = True
             return
         try:
-            data = json.loads(event.data)
+            data = parsed(event.data)
             self._take(data if event.name != "error" or "error" in data else {"error": data})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise BadStream("an event that cannot be read", event.data) from error
@@ -187,7 +187,7 @@ class ChatAssembler:
         return {"object": "chat.completion", **self._head, "choices": choices, "usage": self._usage}
 
     def _take(self, chunk: Message) -> None:
-        if (error := reported_error(chunk)) is not None:
+        if (chunk.get("error") or chunk.get("object") == "error") and (error := reported_error(chunk)) is not None:
             raise error
         for name in _HEAD:
             if (value := chunk.get(name)) is not None:
@@ -195,9 +195,12 @@ class ChatAssembler:
         if chunk.get("usage") is not None:
             self._usage = chunk["usage"]
         for choice in chunk.get("choices") or []:
-            if (error := choice_error(choice)) is not None:
+            if (choice.get("error") or choice.get("finish_reason")) and (error := choice_error(choice)) is not None:
                 raise error
-            self.size += self._choices.setdefault(choice.get("index", 0), _Choice()).take(choice)
+            index = choice.get("index", 0)
+            if (kept := self._choices.get(index)) is None:
+                kept = self._choices[index] = _Choice()
+            self.size += kept.take(choice)
 
 
 def choice_error(choice: Message) -> StreamedError | None:
@@ -225,7 +228,9 @@ class _Choice:
                 for call in value or []:
                     size += self._call(call)
             elif isinstance(value, str) and name != "role":
-                self._texts.setdefault(name, []).append(value)
+                if (texts := self._texts.get(name)) is None:
+                    texts = self._texts[name] = []
+                texts.append(value)
                 size += len(value)
             elif value is not None:
                 self._fields[name] = value

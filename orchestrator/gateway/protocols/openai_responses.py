@@ -23,7 +23,7 @@ from orchestrator.gateway.protocols.protocol import (
     reported_error,
     texts_of,
 )
-from orchestrator.gateway.protocols.sse import COMMENT, Event, encode
+from orchestrator.gateway.protocols.sse import COMMENT, Event, encode, parsed
 from runner.contract import run_spec
 
 _INCOMPLETE = {"max_output_tokens": Finish.LENGTH, "content_filter": Finish.CONTENT_FILTER}
@@ -148,7 +148,7 @@ class ResponsesAssembler:
         if event.data.startswith("[DONE]"):
             return
         try:
-            data = json.loads(event.data)
+            data = parsed(event.data)
             kind = data.get("type") or event.name
             if kind == "error":
                 error_event = reported_error(data)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from orchestrator.gateway.upstream.providers import Provider
 from orchestrator.gateway.upstream.request_forms import SENTENCES, Adjustment
@@ -55,5 +56,9 @@ class FormBook:
 
 def place_of(provider: Provider, model: str) -> Place:
     """What was learned of one server says nothing of another, even under the same name."""
-    server = json.dumps([provider.base_url, provider.kind.name, provider.api_version])
-    return provider.name, hashlib.sha256(server.encode()).hexdigest()[:32], model
+    return provider.name, _server(provider.base_url, provider.kind.name, provider.api_version), model
+
+
+@lru_cache(maxsize=256)
+def _server(base_url: str, kind: str, api_version: str) -> str:
+    return hashlib.sha256(json.dumps([base_url, kind, api_version]).encode()).hexdigest()[:32]

@@ -18,7 +18,7 @@ from orchestrator.gateway.calls import FORM_FIELDS, Call
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.pacing.retry import exhausted_for_s
 from orchestrator.gateway.protocols.protocol import Assembler, BadStream, Message, StreamedError
-from orchestrator.gateway.protocols.sse import EventReader, EventTooLarge
+from orchestrator.gateway.protocols.sse import EventReader, EventTooLarge, compact
 from orchestrator.gateway.providers.form_book import FormBook
 from orchestrator.gateway.providers.thinking import with_thinking
 from orchestrator.gateway.upstream.authorization import Credentials, credentials_of, one_line
@@ -292,7 +292,7 @@ class HttpUpstream:
         try:
             if provider.kind.dialect is not Dialect.PLAIN:
                 body = spoken(provider.kind, body, call.headers)
-            content = json.dumps(body, separators=(",", ":")).encode()
+            content = compact(body).encode()
             shown = credentials.fixed if credentials.keys is None else credentials.headers("POST", url, content)
             return target.post({**headers, **shown}, content)
         except RuntimeError as error:

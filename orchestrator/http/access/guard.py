@@ -52,8 +52,11 @@ class Guard:
             if encoding not in ("identity", ""):
                 raise UnsupportedEncoding(f"bodies with Content-Encoding {encoding[:20]} are not accepted; send plain JSON")
             exchange.check_length(headers.get("content-length"))
-            async with asyncio.timeout(match.deadline_s):
+            if match.deadline_s is None:
                 await self._app(scope, exchange.receive, exchange.send)
+            else:
+                async with asyncio.timeout(match.deadline_s):
+                    await self._app(scope, exchange.receive, exchange.send)
             if exchange.refusal is not None:  # the application mistook the refusal for a broken body
                 await exchange.refuse(exchange.refusal, scope)
         except TimeoutError:
