@@ -51,7 +51,7 @@ from orchestrator.http.access.rate_limits import RateLimits
 from orchestrator.http.audit_trail import AuditBook
 from orchestrator.http.context import Services
 from orchestrator.http.middleware_stack import add_layers
-from orchestrator.http.policy import ANYONE, Audit, Body, Policy, set_policy
+from orchestrator.http.policy import MODEL_CALLS, set_policy
 from orchestrator.http.route_table import RouteTable, include
 from orchestrator.installation.identity import DataLock, Presence
 from orchestrator.installation.wiring import open_installation
@@ -70,6 +70,7 @@ from orchestrator.runs.live.feed import Live
 from orchestrator.runs.queueing.plan import PositionCache
 from orchestrator.runs.wiring import open_runs
 from orchestrator.schedules.wiring import open_schedules
+from orchestrator.serving.gateway_processes import GatewayProcesses, shared_socket
 from orchestrator.serving.runner_listener import RunnerListener
 from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
@@ -81,8 +82,6 @@ from orchestrator.tasks.service import TaskService
 from orchestrator.traces.service import TraceImport
 
 log = structlog.get_logger()
-
-MODEL_CALLS = Policy(ANYONE, body=Body.EVENTS, deadline=False, audit=Audit.NEVER)
 
 
 def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine | None = None) -> FastAPI:
@@ -155,8 +154,17 @@ async def open_services(
         stack.push_async_callback(choice.engine.close)
         if settings.remove_on_stop:
             stack.push_async_callback(leave_nothing, choice.engine)
-        listener = RunnerListener(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
+        several = settings.gateway_processes > 1
+        gateway_processes = GatewayProcesses(settings.gateway_processes - 1, installation.name)
+        listener = RunnerListener(
+            port=settings.effective_runner_port,
+            listen=choice.listen,
+            public_host=choice.public_host,
+            shared=shared_socket if several else None,
+            opened=gateway_processes.listen_at if several else None,
+        )
         stack.push_async_callback(listener.close)
+        stack.push_async_callback(gateway_processes.close)
 
         def runner_url() -> str:
             return settings.runner_url or listener.url
@@ -310,7 +318,7 @@ async def open_services(
             dataset_jobs=dataset_jobs,
             jobs=JobService(runs.service, eval_jobs, dataset_jobs, look=runs.signals.look),
             fleet=runs.fleet,
-            readiness=Readiness(db, runs.fleet, listener, runs.loops, clock),
+            readiness=Readiness(db, runs.fleet, listener, runs.loops, clock, gateway_processes),
             pool=runs.pool,
             agents=runs.agents,
             live=live,

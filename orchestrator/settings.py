@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -111,6 +112,7 @@ class Settings(BaseSettings):
     public_url: Annotated[str | None, BeforeValidator(web_address)] = None
     runner_host: str | None = None
     runner_port: int | None = Field(default=None, ge=0, le=65535)
+    gateway_processes: int = Field(default=1, ge=1, le=64)
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = ()
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_origins)] = ()
     oidc_issuer: Annotated[str | None, BeforeValidator(web_address)] = None
@@ -249,6 +251,14 @@ class Settings(BaseSettings):
             )
         if unknown := [name for name in self.warm if name not in self.instance_types]:
             raise ValueError(f"BENCHYARD_WARM is not valid: there is no type {unknown[0][:60]!r}; known: {types}")
+        if self.gateway_processes > 1:
+            url = self.database_url.get_secret_value() if self.database_url else ""
+            if not url.startswith("postgres"):
+                raise ValueError(
+                    "BENCHYARD_GATEWAY_PROCESSES needs PostgreSQL (DATABASE_URL): on SQLite, one process makes all calls"
+                )
+            if not sys.platform.startswith("linux"):
+                raise ValueError("BENCHYARD_GATEWAY_PROCESSES must be 1 here: several processes share a port only on Linux")
         if self.engine == "kubernetes" and self.command_network:
             raise ValueError(
                 "BENCHYARD_COMMAND_NETWORK is a network of Docker: leave it out with BENCHYARD_ENGINE=kubernetes, "

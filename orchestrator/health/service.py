@@ -11,6 +11,7 @@ from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.scheduling.fleet import Fleet
 from orchestrator.runs.scheduling.loops import Loops
+from orchestrator.serving.gateway_processes import GatewayProcesses
 from orchestrator.serving.runner_listener import RunnerListener
 from orchestrator.system.clock import Clock
 
@@ -34,12 +35,15 @@ class Part:
 
 
 class Readiness:
-    def __init__(self, db: Database, fleet: Fleet, door: RunnerListener, loops: Loops, clock: Clock) -> None:
+    def __init__(
+        self, db: Database, fleet: Fleet, door: RunnerListener, loops: Loops, clock: Clock, gateways: GatewayProcesses
+    ) -> None:
         self._db = db
         self._fleet = fleet
         self._door = door
         self._loops = loops
         self._clock = clock
+        self._gateways = gateways
         self._looking = asyncio.Lock()
         self._seen: tuple[float, list[Part]] | None = None
 
@@ -60,6 +64,8 @@ class Readiness:
             troubles["database"] = str(error)
         if not self._door.is_open:
             troubles["runners"] = self._door.error or "Their address is not open yet."
+        elif (missing := self._gateways.trouble) is not None:
+            troubles["runners"] = missing
         age_s = self._clock.monotonic() - self._loops.last_tick
         if age_s > STALE_TICK_S:
             troubles["loops"] = f"The last round was {age_s:.0f} s ago; the log says what holds them up."

@@ -99,6 +99,10 @@ class PolicyRoute(APIRoute):
         await super().handle(scope, receive, send)
 
 
+MODEL_CALLS = Policy(ANYONE, body=Body.EVENTS, deadline=False, audit=Audit.NEVER)
+"""Of the gateway, which reads tokens and limits bodies itself."""
+
+
 def set_policy(route: BaseRoute, policy: Policy) -> None:
     """For routes made by a framework: a mounted application, the OpenAPI document."""
     route.policy = policy  # type: ignore[attr-defined]

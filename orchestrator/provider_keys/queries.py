@@ -55,7 +55,7 @@ def of_holder(session: Session, user_id: int, provider: str) -> ProviderKey | No
 def usable(session: Session, workspace_id: int, user_id: int | None, provider: str) -> dict[int, int]:
     """The ids of the keys that runs of this workspace and user may use, by holder."""
     values = {"of_workspace": workspace_id, "of_provider": provider, "of_user": user_id or OF_WORKSPACE}
-    return {holder: key_id for holder, key_id in _USABLE.all(session.connection(), values)}
+    return dict(_USABLE.all(session.connection(), values))  # type: ignore[arg-type]
 
 
 def names(session: Session, workspace_id: int, user_id: int | None) -> tuple[str, str, bool]:

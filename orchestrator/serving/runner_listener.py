@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import structlog
 import uvicorn
@@ -88,7 +89,20 @@ def server_config(app: ASGIApp, host: str, port: int) -> uvicorn.Config:
 
 
 class RunnerListener:
-    def __init__(self, *, port: int, listen: Callable[[], Awaitable[str]], public_host: str | None) -> None:
+    """`shared` makes a socket at an address that other processes listen at as well; `opened` is told where, and starts
+    them."""
+
+    def __init__(
+        self,
+        *,
+        port: int,
+        listen: Callable[[], Awaitable[str]],
+        public_host: str | None,
+        shared: Callable[[str, int], socket.socket] | None = None,
+        opened: Callable[[str, int, ASGIApp], Awaitable[None]] | None = None,
+    ) -> None:
+        self._shared = shared
+        self._opened = opened
         self._port = port
         self._listen = listen
         self._public_host = public_host
@@ -120,7 +134,8 @@ class RunnerListener:
         before = (self._server, self._task) if self._server is not None and self._task is not None else None
         self._address = address
         server = QuietServer(server_config(self.app, address, self._port))
-        task = asyncio.create_task(_serve(server))
+        shared = None if self._shared is None else partial(self._shared, address, self._port)
+        task = asyncio.create_task(_serve(server, shared))
         try:
             while not server.started and not task.done():  # noqa: ASYNC110 -- uvicorn has no event for it
                 await asyncio.sleep(0.02)
@@ -138,6 +153,8 @@ class RunnerListener:
         if self._port == 0:
             self._port = server.servers[0].sockets[0].getsockname()[1]
         log.info("runner listener open", action=RUNNER_LISTENER_OPEN, address=address, port=self._port)
+        if self._opened is not None:
+            await self._opened(address, self._port, self.app)
 
     async def close(self) -> None:
         if self._server is not None and self._task is not None:
@@ -153,8 +170,8 @@ async def _stop(server: QuietServer, task: asyncio.Task[None]) -> None:
         listening.close()
 
 
-async def _serve(server: QuietServer) -> None:
+async def _serve(server: QuietServer, shared: Callable[[], socket.socket] | None) -> None:
     try:
-        await server.serve()
+        await server.serve(None if shared is None else [shared()])
     except SystemExit as error:  # raised by uvicorn if the port is taken
         raise OSError("the address is in use or cannot be bound") from error

@@ -31,14 +31,13 @@ import httpx
 from starlette.routing import Mount
 
 from orchestrator.accounts.vault import load_vault
-from orchestrator.app import MODEL_CALLS
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
 from orchestrator.gateway.edge.router import Gateway
 from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.gateway.wiring import open_gateway
 from orchestrator.http.access.guard import Guard
-from orchestrator.http.policy import set_policy
+from orchestrator.http.policy import MODEL_CALLS, set_policy
 from orchestrator.http.problems import not_found
 from orchestrator.http.route_table import RouteTable
 from orchestrator.models.tables import LlmModel
