@@ -34,7 +34,8 @@ from orchestrator.serving.runner_listener import QuietServer, server_config
 from orchestrator.settings import Settings
 from orchestrator.system import event_loop
 from orchestrator.system.clock import SystemClock
-from orchestrator.system.log import configure
+from orchestrator.system.files import only_for_owner
+from orchestrator.system.log import LOG_FILE, FollowedLog, configure
 
 STARTER_GONE = 3
 
@@ -91,6 +92,8 @@ def main() -> None:
     settings, told = Settings(), json.loads(sys.argv[1])
     configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    only_for_owner()
+    FollowedLog(settings.data.absolute() / LOG_FILE).start()
     threading.Thread(target=_end_with_starter, name="starter", daemon=True).start()
     event_loop.run(serve(settings, owner=told["owner"], host=told["host"], port=told["port"], pass_on=told["pass_on"]))
 

@@ -17,10 +17,7 @@ from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
 from orchestrator.system import event_loop
 from orchestrator.system.files import only_for_owner
-from orchestrator.system.log import LogRotation, configure
-
-LOG_FILE = "benchyard.log"
-"""The file to which `benchyard up` redirects the service's output."""
+from orchestrator.system.log import LOG_FILE, LogRotation, configure
 
 
 class Server(uvicorn.Server):

@@ -57,6 +57,8 @@ def configure(level: str) -> None:
     logging.basicConfig(level=logging.WARNING, stream=stream, format="%(levelname)s %(name)s %(message)s")
 
 
+LOG_FILE = "benchyard.log"
+"""The file to which `benchyard up` redirects the service's output."""
 LOOK_S = 5.0
 STREAMS = (1, 2)
 
@@ -111,3 +113,20 @@ class LogRotation:
         except OSError:
             return False
         return (open_file.st_dev, open_file.st_ino) == (file.st_dev, file.st_ino)
+
+
+class FollowedLog(LogRotation):
+    """For a process that was started with the streams of the one that rotates the file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, max_bytes=0, keep=0)
+        self._inherited = [stream for stream in self._streams if self._is_ours(stream)]
+
+    def rotate(self) -> bool:
+        """Go on in the new file if there is one."""
+        left = [stream for stream in self._inherited if self._path.exists() and not self._is_ours(stream)]
+        for stream in left:
+            fresh = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            os.dup2(fresh, stream)
+            os.close(fresh)
+        return bool(left)
