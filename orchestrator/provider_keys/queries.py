@@ -55,7 +55,7 @@ def of_holder(session: Session, user_id: int, provider: str) -> ProviderKey | No
 def usable(session: Session, workspace_id: int, user_id: int | None, provider: str) -> dict[int, int]:
     """The ids of the keys that runs of this workspace and user may use, by holder."""
     values = {"of_workspace": workspace_id, "of_provider": provider, "of_user": user_id or OF_WORKSPACE}
-    return dict(_USABLE.all(session.connection(), values))  # type: ignore[arg-type]
+    return dict(_USABLE.all(session.connection(), values))
 
 
 def names(session: Session, workspace_id: int, user_id: int | None) -> tuple[str, str, bool]:
@@ -82,7 +82,7 @@ def limits_of(session: Session, workspace_id: int) -> dict[str, LimitRow]:
 
 def spending_limits(session: Session, workspace_id: int) -> dict[str, float | None]:
     """What may be spent in a day, by whose limit it is."""
-    return dict(_SPENDING_LIMITS.all(session.connection(), {"of_workspace": workspace_id}))  # type: ignore[arg-type]
+    return dict(_SPENDING_LIMITS.all(session.connection(), {"of_workspace": workspace_id}))
 
 
 def limits_on_runs(session: Session) -> Sequence[LimitRow]:
