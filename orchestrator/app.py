@@ -76,6 +76,7 @@ from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
 from orchestrator.system.clock import Clock, SystemClock
 from orchestrator.system.files import private_directory
+from orchestrator.system.held_memory import keep_returning
 from orchestrator.system.version import own_version
 from orchestrator.tasks.routes import TaskContext
 from orchestrator.tasks.service import TaskService
@@ -280,6 +281,7 @@ async def open_services(
             keep_days=0 if installation.is_quiet else settings.result_retention_days,
         )
         _in_background(stack, deletion.keep_on())
+        _in_background(stack, keep_returning())
         run_metrics = RunMetrics(db, clock)
         await run_metrics.begin()
         authority: Authority = app.state.authority
