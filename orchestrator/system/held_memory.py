@@ -1,8 +1,8 @@
-"""Returns what large requests have left behind to the system, whoever made them: exports, replays, refused bodies, archives.
+"""Returns what large requests left behind to the system, whoever made them: exports, replays, refused bodies, archives.
 
-The C library keeps freed memory for each of its arenas, and every thread may have one: a few exports at once left hundreds of
-megabytes with the process for good. Looking costs one small file every few seconds; memory is returned only after it has
-grown.
+The C library keeps freed memory for each of its arenas, and every thread may have one: a few exports at once left more than
+a hundred megabytes with the process for good. Looking costs one small file every few seconds; memory is returned only after
+it has grown.
 """
 
 from __future__ import annotations
