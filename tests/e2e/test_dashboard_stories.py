@@ -29,7 +29,7 @@ def test_a_run_is_watched_from_the_corner_of_the_eye(visit: Callable[..., Visito
     HOLD.at = 6
     start_from_dialog(page, 12)
     slots = page.get_by_role("list", name="Items in work").get_by_role("listitem")
-    expect(slots).to_have_count(4)
+    expect(slots).to_have_count(6)
     expect(page.get_by_role("img", name=re.compile("^Timeline of 6 items"))).to_be_visible()
     expect(page).to_have_title(re.compile("^50 % · demo-strong on sample · running"))
     icon = page.locator("link[rel=icon]")
