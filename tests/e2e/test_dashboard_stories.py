@@ -49,6 +49,7 @@ def test_items_are_read_by_keyboard(visit: Callable[..., Visitor], site: Site, a
     page = visit().page
     page.goto(f"{site.url}/runs/{run}/items/0")
     place = page.get_by_role("navigation", name="Breadcrumb").locator("[aria-current]")
+    copy = page.get_by_role("button", name="Copy").first
     for key, shown in (
         ("j", "item 2"),
         ("n", "item 3"),
@@ -57,8 +58,10 @@ def test_items_are_read_by_keyboard(visit: Callable[..., Visitor], site: Site, a
         ("p", "item 3"),
         ("k", "item 2"),
     ):
+        expect(copy).to_be_visible()  # the page's script is there
         page.keyboard.press(key)
         expect(place).to_contain_text(f"{shown} of 6")
+    expect(copy).to_be_visible()
     page.keyboard.press("j")
     expect(place).to_contain_text("item 3 of 6")
     page.get_by_role("link", name="Link to this test").first.click()
