@@ -26,6 +26,7 @@ from orchestrator.evals import pages as evals
 from orchestrator.evals import set_pages as eval_sets
 from orchestrator.fleet import pages as fleet
 from orchestrator.harnesses import pages as new_harness
+from orchestrator.http.access.guard import SECURITY_HEADERS
 from orchestrator.http.policy import ANYONE, MATCH, Policy, set_policy
 from orchestrator.http.problems import request_id_of
 from orchestrator.http.route_table import RouteTable, include
@@ -123,4 +124,6 @@ def _install_not_found(app: FastAPI) -> None:
         if match is None or not match.for_people or "text/html" not in request.headers.get("accept", ""):
             return response
         detail = f"Something went wrong on our side; the log has it under request {request_id_of(request)}."
-        return error_page(request, 500, detail)
+        page = error_page(request, 500, detail)
+        page.headers.update(SECURITY_HEADERS)  # what adds them to other pages has seen the fault pass
+        return page

@@ -23,6 +23,8 @@ from orchestrator.dashboard.figures.figure import (
 )
 
 COLOURS = 6
+STEPS = (0, -1, 1, -2, 2, -3, 3)
+"""Where a name is tried, in lines below its point."""
 CHARACTER, LINE = 1.7, 8.0
 """Width and height of a name in percent of a drawing of usual size, a little generous."""
 
@@ -171,7 +173,7 @@ def _labels(points: Sequence[tuple[float, float, str]]) -> list[Shape]:
         width = CHARACTER * len(name)
         places = [
             (css, at, (left, at - LINE / 2 - 2, left + width, at + LINE / 2 - 2))
-            for at in (y, y - LINE, y + LINE, y + 2 * LINE)
+            for at in (y + step * LINE for step in STEPS)
             for css, left in (("label", x + 2), ("label end", x - 2 - width))
             if left >= 0 and left + width <= 104
         ] or [("label", y, (x, y, x, y))]

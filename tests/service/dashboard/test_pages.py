@@ -259,6 +259,7 @@ async def test_a_fault_of_ours_is_a_page(service: Service, monkeypatch: pytest.M
     assert "<h1>Internal error</h1>" in page.text
     assert "the log has it under request" in page.text
     assert "on purpose" not in page.text
+    assert "script-src 'self';" in page.headers["content-security-policy"]
 
 
 async def test_open_alerts_on_the_overview_name_their_model_once(service: Service) -> None:

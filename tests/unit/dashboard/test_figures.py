@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from orchestrator.dashboard.figures.bars import Part, histogram, stacked
 from orchestrator.dashboard.figures.figure import dollars, nice_step, plain, spread_labels, ticks_from_zero
 from orchestrator.dashboard.figures.heat import HeatCell, css_of, heat_map
-from orchestrator.dashboard.figures.points import Estimate, Priced, Timed, cost_against_score, forest, over_time, pareto
+from orchestrator.dashboard.figures.points import (
+    LINE,
+    Estimate,
+    Priced,
+    Timed,
+    cost_against_score,
+    forest,
+    over_time,
+    pareto,
+)
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -55,6 +65,17 @@ def test_no_other_is_cheaper_and_better_on_the_pareto_line() -> None:
     assert dots["cheap"].x < dots["worse and dearer"].x < dots["good"].x
     assert dots["good"].y < dots["cheap"].y
     assert cost_against_score("c", "Cost", points[:1]) is None
+
+
+def test_names_of_points_that_lie_together_do_not_cover_each_other() -> None:
+    points = [Priced(f"model-{n}", 0.1 + 0.001 * n, 0.5 + 0.002 * n, 0.4, 0.6) for n in range(4)]
+    figure = cost_against_score("c", "Cost", [*points, Priced("far", 0.9, 0.9, 0.8, 1.0)])
+    assert figure is not None
+    names = [shape for shape in figure.shapes if shape.kind == "text"]
+    places = {(shape.css, shape.y) for shape in names}
+    assert len(places) == len(names) == 5
+    rows = sorted(shape.y for shape in names if shape.css == "label" and shape.text != "far")
+    assert all(below - above >= LINE - 0.5 for above, below in pairwise(rows))
 
 
 def test_rows_of_a_forest_have_their_group_behind_them() -> None:

@@ -70,6 +70,8 @@ def test_links_images_and_attributes_are_off(text: str) -> None:
         ("costs $5 and $6", "<p>costs $5 and $6</p>"),
         ("`$HOME` and `$x$`", "<code>$HOME</code> and <code>$x$</code>"),
         ("2 &le; n &amp; m", "2 ≤ n &amp; m"),
+        ("`s[i] &lt; s[i+1]`", "<code>s[i] &lt; s[i+1]</code>"),
+        ("```\ns = &quot;ab&quot; &amp;lt;\n```", "<pre><code>s = &quot;ab&quot; &amp;lt;"),
         ("| a | b |\n|---|:-:|\n| 1 | 2 |", "<table>"),
         ("# Title", "<h4>Title</h4>"),
         ("1 2\n3 4", "1 2<br />\n3 4"),

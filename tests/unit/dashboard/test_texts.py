@@ -67,6 +67,13 @@ def test_ordinary_text_stays_as_it_is() -> None:
     assert texts.visible("Grüße, 世界\n\tend\r\n") == "Grüße, 世界\n\tend\n"
 
 
+def test_a_title_beside_its_model_does_not_name_it_again() -> None:
+    assert texts.without("m1: worse by 3 points", "m1") == "Worse by 3 points"
+    assert texts.without("m1, sample: the run failed.", "m1") == "Sample: the run failed."
+    assert texts.without("m10: worse", "m1") == "m10: worse"
+    assert texts.without("worse", None) == "worse"
+
+
 @given(st.text(max_size=400))
 def test_colouring_changes_no_character(source: str) -> None:
     assert "".join(text for _, text in highlight(source)) == source
