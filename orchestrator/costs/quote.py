@@ -68,21 +68,21 @@ def quote(
     past: Sequence[PastRun],
 ) -> Quote:
     """`items` says how many there are, or how many may take how many turns; `prompt_bytes` is the mean size of a prompt."""
-    by_turns = {1: items} if isinstance(items, int) else items
-    items, turns = sum(by_turns.values()), max(by_turns, default=1)
+    by_turns: Mapping[int, int] = {1: items} if isinstance(items, int) else items
+    count, turns = sum(by_turns.values()), max(by_turns, default=1)
     worst = None if prices is None else _worst_usd(by_turns, prompt_bytes, max_output_tokens, prices)
     if past:
-        at_once = min(concurrency, items)
-        times = [run.seconds * min(run.concurrency, run.items) / run.items * items / at_once for run in past]
+        at_once = min(concurrency, count)
+        times = [run.seconds * min(run.concurrency, run.items) / run.items * count / at_once for run in past]
         costs = (
             None
             if prices is None
-            else [items * _cost(r.input_tokens / r.items, r.output_tokens / r.items, prices) for r in past]
+            else [count * _cost(r.input_tokens / r.items, r.output_tokens / r.items, prices) for r in past]
         )
         return Quote(Source.PAST_RUNS, len(past), None if costs is None else _spread(costs), _spread(times), worst, turns)
     cost = None
     if prices is not None and worst is not None:
-        cost = Range(low=items * _cost(prompt_bytes / BYTES_PER_TOKEN, 0, prices), high=worst)
+        cost = Range(low=count * _cost(prompt_bytes / BYTES_PER_TOKEN, 0, prices), high=worst)
     return Quote(Source.TOKEN_LIMITS, 0, cost, None, worst, turns)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,8 @@ def test_without_past_runs_there_are_bounds() -> None:
 
 
 def test_every_turn_counts_in_the_worst_case_with_what_was_said_before() -> None:
-    new = {**NEW, "items": {1: 10, 3: 5}}
-    found = quote(**new, prices=PRICES, past=[])  # type: ignore[arg-type]
+    new: dict[str, Any] = {**NEW, "items": {1: 10, 3: 5}}
+    found = quote(**new, prices=PRICES, past=[])
     first, second, third = 4000 + 10_000, 4000 + 5000 + 10_000, 4000 + 2 * 5000 + 10_000
     assert found.worst_case_usd == pytest.approx((15 * first + 5 * (second + third)) * 1e-6)
     assert found.cost_usd is not None
