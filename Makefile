@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup engine images postgres browser identity-provider azure-emulator client-generator inspect-ai demo up down test test-fast test-data test-kubernetes test-exhaustive check bench lock clean
+.PHONY: help setup engine images postgres browser faketime identity-provider azure-emulator client-generator inspect-ai demo up down test test-fast test-data test-kubernetes test-exhaustive check bench lock clean
 # Hundreds of processes import the same modules in a test run: each is compiled once, also where the environment forbids that.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -72,6 +72,7 @@ track-images:
 	@$(MAKE) browser
 
 track-packages:
+	@$(MAKE) faketime
 	@$(MAKE) identity-provider
 	@$(MAKE) azure-emulator
 	@$(MAKE) client-generator
@@ -110,6 +111,9 @@ postgres: engine  ## Find or build a PostgreSQL image for the tests
 
 browser:  ## Find or install a Chromium for the tests
 	@scripts/browser >/dev/null
+
+faketime:  ## Find or get libfaketime, with which tests shift the clock of a service
+	@scripts/faketime >/dev/null
 
 identity-provider: setup  ## Install the identity provider that the tests sign in with
 	@scripts/node-package identity-provider tests/e2e/identity_provider >/dev/null

@@ -118,6 +118,7 @@ class ServiceThere(Service):
     def __init__(self, machine: SecondMachine, data: Path, **options: Any) -> None:
         super().__init__(data, **options, host=machine.address, docker_host=machine.socket)
         self._machine = machine
+        self._env["BENCHYARD_PROVIDER_OPENAI_ALLOW_PRIVATE"] = "true"  # from there, a provider here is another host
         self.url = f"http://{machine.address}:{self.port}"
         self.client.close()
         self.client = httpx.Client(base_url=self.url, headers=self.client.headers, timeout=self.client.timeout)

@@ -116,7 +116,7 @@ FAULTS = [
         leader_stands_still,
         alone=True,
         databases=(POSTGRESQL,),
-        settings={"leader_lease_s": LEASE_S, "lease_s": 30, "suspect_s": 15},
+        settings={"leader_lease_s": LEASE_S},
         shortened=f"lease of the leader 15 s to {LEASE_S} s",
         open=open_two,
     ),

@@ -13,7 +13,7 @@ import httpx
 
 from tests.bench.faults.clocks import open_shifted, save_schedule
 from tests.bench.faults.fault import QUICK, Fault
-from tests.bench.faults.scene import ENDED, Opening, Scene
+from tests.bench.faults.scene import ENDED, Opening, Scene, open_scene
 from tests.faults.many_streams import ManyStreams, descriptors, resident_mib
 from tests.faults.service import Service, wait_for
 
@@ -34,6 +34,13 @@ def open_with_schedules(opening: Opening, count: int = SCHEDULES) -> Iterator[Sc
             assert scene.service.client.post("/api/models", json=body).status_code == 201
             save_schedule(scene.service, DUE, slug, sample_size=1)
         scene.extras["schedules"] = count
+        yield scene
+
+
+@contextmanager
+def open_for_streams(opening: Opening) -> Iterator[Scene]:
+    """A service of its own, whose descriptors and memory nobody else needs."""
+    with open_scene(opening) as scene:
         yield scene
 
 
@@ -73,7 +80,7 @@ class Latencies:
         return sorted(self.seconds)[int(len(self.seconds) * 0.99)]
 
 
-def all_due_at_once(scene: Scene, rng: random.Random) -> float:
+def all_due_at_once(scene: Scene, rng: random.Random, kept: int = KEPT, p99_s: float | None = 1) -> float:
     service, clock, count = scene.service, scene.extras["clock"], scene.extras["schedules"]
     now = clock.now()
     before = {row["id"] for row in scene.rows("SELECT id FROM container_runs")}
@@ -94,18 +101,18 @@ def all_due_at_once(scene: Scene, rng: random.Random) -> float:
             ]
             time.sleep(0.2)
         seconds = time.monotonic() - began
-        for run_id in new[KEPT:]:
+        for run_id in new[kept:]:
             service.client.post(f"/api/container-runs/{run_id}/cancel")
-        while any(service.run(run_id)["status"] not in ENDED for run_id in new[:KEPT]):
+        while any(service.run(run_id)["status"] not in ENDED for run_id in new[:kept]):
             most = max(most, len(service.containers()))
             time.sleep(0.5)
-    for run_id in [*new[:KEPT], *rng.sample(new[KEPT:], 3)]:
+    for run_id in [*new[:kept], *rng.sample(new[kept:], 3)]:
         scene.adopt(run_id)
     wait_for(lambda: not service.containers(all_states=True), 90, "nothing is left")
     assert len(new) == count, f"{len(new)} runs for {count} schedules"
     assert most <= int(QUICK["max_instances"]), f"{most} containers at once"  # type: ignore[call-overload]
     assert not latencies.bad, latencies.bad[:5]
-    assert latencies.p99 < 1, f"p99 {latencies.p99:.2f} s over {len(latencies.seconds)} requests"
+    assert p99_s is None or latencies.p99 < p99_s, f"p99 {latencies.p99:.2f} s over {len(latencies.seconds)} requests"
     return seconds
 
 
@@ -143,5 +150,5 @@ def _streams(scene: Scene, rng: random.Random, count: int, seconds: float) -> No
 
 FAULTS = [
     Fault("F21", f"{SCHEDULES} schedules due in the same minute", 60, all_due_at_once, alone=True, open=open_with_schedules),
-    Fault("F22", f"{STREAMS} streams: reset, frozen, reconnecting", 30, many_streams, alone=True),
+    Fault("F22", f"{STREAMS} streams: reset, frozen, reconnecting", 30, many_streams, alone=True, open=open_for_streams),
 ]
