@@ -41,6 +41,7 @@ from runner.reporting.reporter import Reporter
 from runner.reporting.truncation import ANSWER_CHARS, THINKING_CHARS, cut
 from runner.rules.extraction import Extraction, Rule, search
 from runner.sandbox.executor import Executor
+from runner.sandbox.pool.worker import SandboxLostError
 
 TRIES = 2
 
@@ -142,6 +143,9 @@ class Work:
             except PriceUnknown as error:
                 self._end_with(FailureReason.PRICE_UNKNOWN, str(error))
                 return
+            except SandboxLostError as error:  # the items that are left are for the next attempt
+                self._end_with(FailureReason.RUNNER_ERROR, f"The sandbox is lost: {error}.")
+                return
             except CallCollected:
                 self._collected += 1
                 continue
@@ -168,7 +172,7 @@ class Work:
                 if result.outcome is not Outcome.INFRA_ERROR or not left:
                     return result
                 self._log("item.again", item=item.call_key, trouble=result.detail)
-            except (BudgetExhausted, PriceUnknown, CallsEnded, CallCollected):
+            except (BudgetExhausted, PriceUnknown, CallsEnded, CallCollected, SandboxLostError):
                 raise
             except ProblemError as error:
                 self._unreadable += 1

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
 
-RUNNER = "benchyard-runner:latest"
+RUNNER = os.environ.get("BENCHYARD_RUNNER_IMAGE", "benchyard-runner:latest")
 
 NEVER_CLAIMS = "import time\ntime.sleep(3600)\n"
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from runner.sandbox.executor import _LAST_WORDS_S, Executor
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Ending, Execution
 from runner.sandbox.pool.watchdog import cpu_seconds
-from runner.sandbox.pool.worker import ENVIRONMENT, _pair, _receive
+from runner.sandbox.pool.worker import ENVIRONMENT, SandboxLostError, _pair, _receive
 from runner.sandbox.pool.worker_pool import CANDIDATE, SandboxUnavailableError
 from runner.sandbox.protocol.values import same
 from tests.uids import own_uid_base
@@ -44,6 +45,27 @@ def test_all_tests_of_a_solution_share_one_child_in_order() -> None:
         assert len({one.stdout for one in done}) == 1
         done = await executor.run_stdin("print(2 * int(input()))", NUMBERS, LIMITS, twice)
         assert [one.ending for one in done] == [Ending.finished] * 10
+
+    use(work)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up being root")
+def test_a_fork_server_that_nobody_may_replace() -> None:
+    """As in a container: the runner has dropped root when the kernel kills its fork server."""
+
+    async def work(executor: Executor) -> None:
+        assert (await executor.run_stdin("print(1)", [b""], LIMITS, lambda *_: True))[0].stdout == b"1\n"
+        server = executor._open_pool()._fork_server
+        assert server is not None
+        for child in subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(server._process.pid)]).split():
+            os.kill(int(child), signal.SIGKILL)
+        server._process.kill()
+        os.seteuid(UID_BASE)
+        try:
+            with pytest.raises(SandboxLostError):
+                await executor.run_stdin("print(2)", [b""], LIMITS, lambda *_: True)
+        finally:
+            os.seteuid(0)
 
     use(work)
 

@@ -37,6 +37,10 @@ class GoneError(Exception):
     """A process of the sandbox has died or does not answer; it must be replaced."""
 
 
+class SandboxLostError(Exception):
+    """The sandbox has died and cannot be replaced in this process: nothing can be executed any more."""
+
+
 async def _receive(ours: socket.socket, seconds: float | None) -> bytes:
     """Returns the next message. Cancellation loses nothing: a message is read only when it can be returned."""
     try:

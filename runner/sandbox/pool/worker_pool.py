@@ -11,7 +11,7 @@ from runner.sandbox.level import Level
 from runner.sandbox.limits import Allow
 from runner.sandbox.pool.child import Child
 from runner.sandbox.pool.memory_files import StreamPool
-from runner.sandbox.pool.worker import Forker, ForkServer, GoneError, Worker
+from runner.sandbox.pool.worker import Forker, ForkServer, GoneError, SandboxLostError, Worker
 from runner.sandbox.protocol.messages import SupervisorSpec
 
 DEFAULT_UID_BASE = 58_000
@@ -172,7 +172,7 @@ class WorkerPool:
     async def _ask_fork_server(self, flavour: str) -> tuple[Forker, dict[str, Any]]:
         if self._fork_server is None:
             if self._choice.uid_base >= 0 and os.geteuid() != 0:
-                raise GoneError("the fork server has died and only root could replace it")
+                raise SandboxLostError("the fork server has died and only root could replace it")
             fork_server = ForkServer.spawn(self._choice.settings())
             try:
                 await fork_server.hello()

@@ -26,6 +26,7 @@ from runner.reporting.truncation import THINKING_CHARS
 from runner.reporting.usage_samples import UsageLog
 from runner.sandbox.executor import Executor
 from runner.sandbox.outcome import Ending, Execution
+from runner.sandbox.pool.worker import SandboxLostError
 from tests.service.runner.fake_orchestrator import RIGHT, RUN_ID, FakeOrchestrator, chat_stream, problem
 from tests.uids import own_uid_base
 
@@ -167,6 +168,31 @@ async def test_our_own_trouble_is_tried_again(orchestrator: FakeOrchestrator) ->
     BrokenOnce.programs = 0
     await work_on(orchestrator, BrokenOnce)
     assert outcomes(orchestrator) == {"p1": "passed"}
+
+
+class Lost(Executor):
+    """A sandbox that dies after its first program and cannot be replaced."""
+
+    programs: ClassVar[int] = 0
+
+    async def run_stdin(self, program: str, *args: Any, **more: Any) -> Any:
+        if "input()" in program:
+            Lost.programs += 1
+            if Lost.programs > 1:
+                raise SandboxLostError("the fork server has died")
+        return await super().run_stdin(program, *args, **more)
+
+
+async def test_without_a_sandbox_the_rest_is_left_to_the_next_attempt(orchestrator: FakeOrchestrator) -> None:
+    Lost.programs = 0
+    names = ["p1", "p2", "p3"]
+    orchestrator.problems = [problem(name) for name in names]
+    benchmark = {"name": "sample", "adapter": "livecodebench", "pack_digest": "d", "problem_ids": names}
+    orchestrator.spec |= {"benchmarks": [benchmark], "concurrency": 1, "sandbox_slots": 1}
+    with pytest.raises(RunFailed, match="sandbox is lost") as failed:
+        await work_on(orchestrator, Lost)
+    assert failed.value.reason == "runner_error"
+    assert list(outcomes(orchestrator).values()) == ["passed"], "no item is given up for it"
 
 
 class Unable(Executor):
