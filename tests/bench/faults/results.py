@@ -18,6 +18,7 @@ from tests.bench.faults.fault import Fault
 from tests.faults.service import ROOT
 
 _LOCK = threading.Lock()
+BROKEN = {"I4": "later than the limit", "fault": "the fault's own check failed", "scene": "no service"}
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ def as_table(results: Iterable[Result], faults: Iterable[Fault]) -> str:
     for result in results:
         by_row[result.fault, result.database].append(result)
     lines = [
-        "| | fault | database | repeats | survived | median | worst | shortened | lost or broken |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| | fault | database | repeats | survived | median | worst | limit | shortened | lost or broken |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for fault in faults:
         for database in fault.databases:
@@ -99,7 +100,8 @@ def _row(fault: Fault, database: str, results: list[Result]) -> str:
     seconds = [result.seconds for result in done if result.seconds is not None]
     median, worst = (f"{each(seconds):.1f} s" if seconds else "–" for each in (statistics.median, max))
     name = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[database]
-    cells = [fault.code, fault.name, name, len(done), sum(result.survived for result in done), median, worst]
+    limit = f"{fault.settle_s:g} s" if seconds else "–"
+    cells = [fault.code, fault.name, name, len(done), sum(result.survived for result in done), median, worst, limit]
     return "| " + " | ".join(map(str, [*cells, fault.shortened or "–", _losses(results)])) + " |"
 
 
@@ -111,7 +113,7 @@ def _losses(results: list[Result]) -> str:
             lost[what] += count
         for what in result.broken:
             broken[what] += 1
-    words: list[Any] = [f"{what} broken {count} times" for what, count in sorted(broken.items())]
+    words: list[Any] = [f"{BROKEN.get(what, what + ' broken')} in {count}" for what, count in sorted(broken.items())]
     words += [f"{count:g} {what}" for what, count in sorted(lost.items()) if count]
     words += sorted({result.skipped for result in results if result.skipped})
     return "; ".join(words) or "nothing"
