@@ -1,6 +1,6 @@
 """Short forms of the faults that no other test here carries out: one repeat of the harness each, with all its invariants.
 
-F13, F14, F15, F16 and F24, on one service for each database.
+F13, F14, F15 and F24, on one service for each database.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.faults import invariants, lines, programs, providers, runners
+from tests.bench.faults import invariants, lines, programs, providers
 from tests.bench.faults.carrying import Repeat, once
 from tests.bench.faults.fault import Fault
 from tests.bench.faults.kinds import open_kinds
@@ -30,7 +30,7 @@ def of(faults: list[Fault], *words: str) -> list[Fault]:
 
 
 WITH_THE_DATABASE = [*of(lines.FAULTS, "F13"), *of(providers.FAULTS, "three troubles")]
-WITHOUT = [*programs.FAULTS, *of(runners.FAULTS, "F16"), *of(providers.FAULTS, "100 MB")]
+WITHOUT = [*programs.FAULTS, *of(providers.FAULTS, "100 MB")]
 HOLE_S = 5
 
 
