@@ -270,6 +270,10 @@ class Dispatcher:
                 return
             except EngineError as error:
                 bound.warning("launch refused", action="launch_refused", error=str(error))
+                if (hold := self._hold()) is not None:  # such as a disk that has just filled up: not the run's fault
+                    words = hold.sentence
+                    await self._leadership.write(lambda s: put_back(s, run.id, attempt.number, words, self._clock.now()))
+                    return
                 await self._refused(run.id, attempt, error)
                 return
             self._refusals.accepted(instance_type.name)

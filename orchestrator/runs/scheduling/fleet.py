@@ -110,14 +110,13 @@ class Fleet:
         self.guard_error: str | None = None
         """What containers would reach that they must not."""
         self._refusals = refusals or RoomRefusals(clock)
-        self._disk: Hold | None = None
 
     @property
     def engine_name(self) -> str:
         return self._engine.name
 
     async def refresh(self) -> None:
-        """Prepare the engine for launches, read its state, and check the disk."""
+        """Prepare the engine for launches, and read its state."""
         try:
             await self._prepare()
             self.info = await self._engine.info()
@@ -128,7 +127,6 @@ class Fleet:
             if self.error is None:
                 log.warning("engine unreachable", action="engine_unreachable", error=str(error))
             self.error = str(error)
-        self._disk = self._disk_hold()
 
     async def _prepare(self) -> None:
         try:
@@ -183,17 +181,17 @@ class Fleet:
 
     @property
     def disk_has_room(self) -> bool:
-        return self._disk is None
+        return self._disk_trouble() is None
 
     def hold(self) -> Hold | None:
-        """Why nothing at all is dispatched, or None."""
+        """Why nothing at all is dispatched, or None. Looks at the disk each time: it may fill up at any moment."""
         if self.error is not None:
             return Hold(f"The {self._engine.name} engine does not answer; runs wait until it does. ({self.error})")
         if self.network_error is not None:
             return Hold(f"Containers would not reach this service; runs wait until they can. ({self.network_error})")
         if self.guard_error is not None:
             return Hold(f"Runs wait until runners are contained. {self.guard_error}")
-        return self._disk
+        return self._disk_hold()
 
     async def pools(self) -> list[PoolState]:
         """The pools in the settings, and any others that still have runners."""

@@ -22,7 +22,9 @@ def upgraded_under_a_run(scene: Scene, rng: random.Random) -> float:
     service = scene.service
     url = full_url(scene.database_url, service.data)
     plan = Plan(scene.folder / "plan.json")
-    run_id, run = scene.running(rng, longest_s=2, sample_size=36)
+    run_id = scene.submit(36)
+    run = service.wait_items(run_id, 1)
+    time.sleep(rng.uniform(0, 2))
     service.kill()
     older = sorted(known_revisions())[-1 - rng.randint(1, BACK)]
     command.downgrade(alembic_config(url), older)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.commands.service import command_task
+from orchestrator.engines.engine import EngineError
 from orchestrator.runs.scheduling.capacity import Capacity
 from orchestrator.runs.scheduling.dispatcher import Hold
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
@@ -48,6 +49,26 @@ async def test_launch_refused(world: RunWorld) -> None:
     await world.rounds(4)
     assert await world.status(run_id) == ("failed", "engine_error")
     assert (await world.row(run_id)).attempt == 3
+    await world.check()
+
+
+async def test_launch_refused_by_a_disk_that_has_just_filled_up(world: RunWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the run's fault: it waits, says why, and loses no attempt."""
+
+    async def fills_up(_: object) -> None:
+        world.hold = Hold("The disk is full.")
+        raise EngineError("no space left on device")
+
+    run_id = await world.new_run()
+    with monkeypatch.context() as full:
+        full.setattr(world.engine, "launch", fills_up)
+        await world.rounds(3)
+    row = await world.row(run_id)
+    assert (row.status, row.attempt, row.reason, row.waiting_for) == ("pending", 0, None, "The disk is full.")
+    world.hold = None
+    await world.settle()
+    assert await world.status(run_id) == ("completed", None)
+    assert (await world.row(run_id)).attempt == 1
     await world.check()
 
 
