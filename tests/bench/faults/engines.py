@@ -143,7 +143,8 @@ def engine_disk_full(scene: Scene, rng: random.Random) -> float:
         time.sleep(rng.uniform(2, 6))
         run = scene.see(waiting)
         assert (run["status"], run["attempt"]) == ("pending", 0), run
-        assert "no new run starts until there is room" in str(run["waiting_for"]), run["waiting_for"]
+        reasons = {each["run_id"]: each["why"] for each in scene.service.client.get("/api/fleet").json()["waiting"]}
+        assert "no new run starts until there is room" in reasons[waiting], reasons
     finally:
         disk.make_room()
     began = time.monotonic()
