@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 import traceback
 from collections import defaultdict
@@ -73,15 +74,29 @@ def carry_out(group: Sequence[Repeat], *, seed: int, at_once: int, record: Recor
 
 
 def _all(repeats: Sequence[Repeat], scene: Scene, seed: int, at_once: int, until: float, record: Record, here: str) -> None:
-    def one(repeat: Repeat) -> None:
-        if time.monotonic() < until:
-            record(once(repeat, scene.fresh(), repeat.seed(seed), here))
+    stopped = threading.Event()
 
-    with ThreadPoolExecutor(at_once) as pool:
-        list(pool.map(one, [repeat for repeat in repeats if not repeat.fault.alone]))
-    for repeat in repeats:
-        if repeat.fault.alone:
-            one(repeat)
+    def one(repeat: Repeat) -> None:
+        if time.monotonic() < until and not stopped.is_set():
+            result = once(repeat, scene.fresh(), repeat.seed(seed), here)
+            if not stopped.is_set():  # what is seen while the service is taken down says nothing
+                record(result)
+
+    try:
+        with ThreadPoolExecutor(at_once) as pool:
+            beside = [pool.submit(one, repeat) for repeat in repeats if not repeat.fault.alone]
+            try:
+                for each in beside:
+                    each.result()
+            except BaseException:
+                stopped.set()
+                raise
+        for repeat in repeats:
+            if repeat.fault.alone:
+                one(repeat)
+    except BaseException:
+        stopped.set()
+        raise
 
 
 def once(repeat: Repeat, scene: Scene, seed: str, here: str) -> Result:

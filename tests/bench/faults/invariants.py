@@ -56,10 +56,17 @@ def plain_reasons(scene: Scene, run: dict[str, Any], _: Submitted) -> None:
         sentence = SENTENCES[Reason(run["reason"])]
         assert run["reason_sentence"] == sentence
         said = {sentence, run["error_message"] or sentence}
-        page = html.unescape(scene.service.client.get(f"/runs/{run['id']}").text)
+        answer = wait_for(lambda: _page(scene, run["id"]), 9, "the page of the run")
+        page = html.unescape(answer)
         assert any(" ".join(each.split())[:200] in " ".join(page.split()) for each in said), f"not on the page: {said}"
         shown = " ".join(_command_line(scene, "show", run["id"]).split())
         assert any(" ".join(each.split())[:60] in shown for each in said), f"not in the command line: {shown[-300:]}"
+
+
+def _page(scene: Scene, run_id: str) -> str | None:
+    """None while the service is too busy to answer and says so."""
+    answer = scene.service.client.get(f"/runs/{run_id}")
+    return None if answer.status_code == 503 else answer.text
 
 
 def _command_line(scene: Scene, *words: str) -> str:
