@@ -51,7 +51,8 @@ def after(session: Session, number: int, *, run_id: str | None = None, limit: in
     query = select(*_COLUMNS).where(col(Event.id) > number)
     if run_id is not None:
         query = query.where(Event.run_id == run_id)
-    return session.exec(query.order_by(col(Event.id)).limit(limit)).all()
+    rows: Sequence[Any] = session.exec(query.order_by(col(Event.id)).limit(limit)).all()
+    return rows
 
 
 def last_number(session: Session) -> int:
