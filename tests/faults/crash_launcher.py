@@ -112,7 +112,7 @@ def _wrap(kind: Any, name: str, plan: Plan, words: Callable[..., str]) -> None:
 
 def main() -> None:
     install(Plan(Path(os.environ["CRASH_PLAN"])))
-    from orchestrator.cli.main import main as command
+    from orchestrator.cli.entry import main as command
 
     command()
 
