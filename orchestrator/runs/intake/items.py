@@ -7,16 +7,15 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import Connection
-
 from orchestrator.db.columns import JsonText
+from orchestrator.db.session import Plain
 from orchestrator.errors import Invalid
 from orchestrator.runs.intake.bounds import answer_digest_of
 from orchestrator.runs.queueing.plan import Plan
 from runner.contract.events import ItemResult, Outcome
 from runner.contract.run_spec import RunKind, call_key, judge_key
 
-HasCall = Callable[[Connection, str, str], bool]
+HasCall = Callable[[Plain, str, str], bool]
 """Takes a connection, a run id and a call key: whether the run has a settled model call with that key."""
 
 Key = tuple[str, str, int]

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection
-
+from orchestrator.db.session import Plain
 from orchestrator.errors import ServiceError
 from orchestrator.runs.intake import plain_queries
 from orchestrator.runs.intake.bounds import MAX_LOG_CHARS, NAME_CHARS, bounded_item, cut, storable
@@ -75,7 +74,7 @@ class PlainBatches:
         self._has_call = has_call
         self._lease = lease
 
-    def store(self, connection: Connection, posts: Sequence[Post]) -> list[Answer]:
+    def store(self, connection: Plain, posts: Sequence[Post]) -> list[Answer]:
         """Store batches of different runs in one transaction; one answer per batch, in the same order."""
         answers: list[Answer] = [None] * len(posts)
         decided = []
@@ -96,7 +95,7 @@ class PlainBatches:
             answers[decision.place] = ack
         return answers
 
-    def _decide(self, connection: Connection, decision: _Decided) -> None:
+    def _decide(self, connection: Plain, decision: _Decided) -> None:
         state, post = decision.state, decision.post
         for event in sorted(post.batch.events, key=lambda event: event.seq):
             if event.seq <= state.last_seq:
@@ -117,7 +116,7 @@ class PlainBatches:
                 waiting_for = event.waiting_for and cut(event.waiting_for, NAME_CHARS)
                 decision.records.append((event, None, {"waiting_for": waiting_for}))
 
-    def _write(self, connection: Connection, decided: Sequence[_Decided]) -> None:
+    def _write(self, connection: Plain, decided: Sequence[_Decided]) -> None:
         if not decided:
             return
         rows = [values for decision in decided for _, item, values in decision.records if item is not None]
@@ -140,10 +139,10 @@ class PlainBatches:
             plain_queries.append_events(connection, events)
         plain_queries.put_states(connection, [decision.state for decision in decided], now + self._lease, now)
 
-    def _plan(self, connection: Connection, run_id: str) -> Plan:
+    def _plan(self, connection: Plain, run_id: str) -> Plan:
         return self._positions.by_id(run_id, lambda: plain_queries.planned(connection, run_id))
 
-    def _was_asked(self, connection: Connection, run_id: str, key: str) -> bool:
+    def _was_asked(self, connection: Plain, run_id: str, key: str) -> bool:
         return self._has_call is None or self._has_call(connection, run_id, key)
 
 
@@ -175,7 +174,7 @@ def _event_values(
     }
 
 
-def _count_usage(connection: Connection, state: plain_queries.State, batch: EventBatch) -> None:
+def _count_usage(connection: Plain, state: plain_queries.State, batch: EventBatch) -> None:
     stored = plain_queries.samples(connection, state.id, state.number)
     used = used_after(MachineUsage(state.vcpu_s, state.gib_s, state.throttled_s), stored, batch.usage)
     state.vcpu_s, state.gib_s, state.throttled_s = used.vcpu_s, used.gib_s, used.throttled_s
