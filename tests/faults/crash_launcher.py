@@ -15,6 +15,7 @@ import os
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +31,7 @@ class Plan:
         self.file = file
         self._steps = file.with_name(file.name + ".steps")
         self._lock = threading.Lock()
-        self._count = 0
+        self._count = self._armed = 0
 
     @property
     def environment(self) -> dict[str, str]:
@@ -40,7 +41,7 @@ class Plan:
         """Count from now on, and die at that step."""
         self._steps.unlink(missing_ok=True)
         part = self.file.with_suffix(".part")
-        part.write_text(json.dumps({"at": at, "after": after}))
+        part.write_text(json.dumps({"at": at, "after": after, "armed": time.monotonic_ns()}))
         part.replace(self.file)
 
     def disarm(self) -> None:
@@ -55,10 +56,11 @@ class Plan:
         try:
             plan = json.loads(self.file.read_text())
         except FileNotFoundError:
-            self._count = 0
             yield
             return
         with self._lock:
+            if plan["armed"] != self._armed:
+                self._armed, self._count = plan["armed"], 0
             self._count += 1
             mine = self._count == plan["at"]
             with self._steps.open("a") as steps:
