@@ -14,9 +14,9 @@ from fastapi import FastAPI
 
 from orchestrator.accounts.vault import load_vault
 from orchestrator.accounts.wiring import open_accounts
-from orchestrator.alerts.mail import MailServer
+from orchestrator.alerts.sending.mail import MailServer
+from orchestrator.alerts.sending.webhooks import AllowedAddresses, WebhookSender
 from orchestrator.alerts.service import AlertService, WebhookService
-from orchestrator.alerts.webhooks import AllowedAddresses, WebhookSender
 from orchestrator.archives.batch_archives import BatchSnapshot
 from orchestrator.archives.routes import batch_snapshot
 from orchestrator.archives.wiring import open_archives

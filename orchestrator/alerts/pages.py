@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from orchestrator.alerts import queries
 from orchestrator.alerts.alerts import AlertKind
-from orchestrator.alerts.messages import MessageFormat
 from orchestrator.alerts.schemas import AlertOut, DeliveryOut, SecretChange, WebhookCreate, WebhookOut
+from orchestrator.alerts.sending.messages import MessageFormat
 from orchestrator.alerts.views import alert_detail
 from orchestrator.dashboard.shell import Page, page_router, said
 from orchestrator.datasets.entries import known_entries

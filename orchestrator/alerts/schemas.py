@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from orchestrator.alerts.messages import MessageFormat
+from orchestrator.alerts.sending.messages import MessageFormat
 from orchestrator.alerts.tables import Alert, AlertMute, Webhook, WebhookDelivery
 from orchestrator.http.schemas import Answer, Body, Text
 

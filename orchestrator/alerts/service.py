@@ -8,10 +8,10 @@ from datetime import timedelta
 from sqlmodel import Session
 
 from orchestrator.alerts import queries
-from orchestrator.alerts.mail import SETTINGS
-from orchestrator.alerts.messages import MessageFormat
+from orchestrator.alerts.sending.mail import SETTINGS
+from orchestrator.alerts.sending.messages import MessageFormat
+from orchestrator.alerts.sending.webhooks import SECRET_BYTES, AllowedAddresses, DeliveryResult, WebhookSender, new_secret
 from orchestrator.alerts.tables import Alert, AlertMute, Webhook, WebhookDelivery
-from orchestrator.alerts.webhooks import SECRET_BYTES, AllowedAddresses, DeliveryResult, WebhookSender, new_secret
 from orchestrator.db.session import Database
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.system.clock import Clock

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from orchestrator.commands.results import load
 from orchestrator.commands.schemas import CommandOut, CommandRunCreate
 from orchestrator.commands.words import figure_words, read_figure, read_variable
+from orchestrator.dashboard.rendering.typed import number, whole
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
-from orchestrator.dashboard.typed import number, whole
 from orchestrator.db.idempotency import keyed
 from orchestrator.errors import ClientError
 from orchestrator.http.policy import READ, RUN, Policy

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from urllib.parse import urlsplit
 
-from orchestrator.alerts.webhooks import AllowedAddresses
+from orchestrator.alerts.sending.webhooks import AllowedAddresses
 from orchestrator.benchmarks.building.hub_records import HubRecords
 from orchestrator.benchmarks.published.catalogue import chosen, refuse_choices
 from orchestrator.benchmarks.service import BenchmarkFiles

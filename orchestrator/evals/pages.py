@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from sqlmodel import Session
 from starlette.responses import Response
 
-from orchestrator.dashboard.diff import DiffLine, diff
-from orchestrator.dashboard.highlight import highlight
+from orchestrator.dashboard.rendering.diff import DiffLine, diff
+from orchestrator.dashboard.rendering.highlight import highlight
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.dashboard.texts import visible
 from orchestrator.errors import ClientError

@@ -12,7 +12,7 @@ from enum import StrEnum
 from orchestrator.gateway.ledger.prices import Prices
 from orchestrator.gateway.protocols.protocol import CallRequest, Finish, Message, TokenUsage, Wire
 from orchestrator.gateway.provider_batches.lots import BatchTerms, Lot
-from orchestrator.gateway.upstream.credentials import SYSTEM, Payer
+from orchestrator.gateway.upstream.secrets.credentials import SYSTEM, Payer
 from runner.contract import run_spec
 
 

@@ -35,9 +35,9 @@ from orchestrator.gateway.provider_batches.part_steps import PartSteps, StepPoli
 from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.gateway.providers.form_book import FormBook
 from orchestrator.gateway.providers.live_upstreams import LiveUpstreams
-from orchestrator.gateway.upstream.credentials import KeySource
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
-from orchestrator.gateway.upstream.prompt_cache import PromptCache
+from orchestrator.gateway.upstream.kinds.prompt_cache import PromptCache
+from orchestrator.gateway.upstream.secrets.credentials import KeySource
 from orchestrator.limits.service import caps
 from orchestrator.models import queries as model_queries
 from orchestrator.outbound.tls import tls_context

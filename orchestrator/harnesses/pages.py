@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from orchestrator.commands.words import read_variable
+from orchestrator.dashboard.rendering.typed import number, whole
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
-from orchestrator.dashboard.typed import number, whole
 from orchestrator.db.idempotency import keyed
 from orchestrator.errors import ClientError, Invalid
 from orchestrator.harnesses.presets import PRESETS, preset_harness

@@ -9,8 +9,8 @@ from fastapi import Path, Query
 from sqlmodel import Session
 from starlette.responses import Response
 
-from orchestrator.dashboard.highlight import highlight
 from orchestrator.dashboard.overview import reasons_to_wait
+from orchestrator.dashboard.rendering.highlight import highlight
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.dashboard.texts import visible
 from orchestrator.evals import queries as eval_queries

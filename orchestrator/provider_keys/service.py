@@ -19,8 +19,8 @@ from orchestrator.db.workspaces import workspace_of
 from orchestrator.errors import Forbidden, Invalid, NotFound
 from orchestrator.gateway.edge.errors import Code, GatewayError
 from orchestrator.gateway.providers.directory import ProviderDirectory
-from orchestrator.gateway.upstream.credentials import SYSTEM, Payer, PayerKind
 from orchestrator.gateway.upstream.providers import Provider
+from orchestrator.gateway.upstream.secrets.credentials import SYSTEM, Payer, PayerKind
 from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.tables import OF_WORKSPACE, ProviderKey
 from orchestrator.scopes import Scope

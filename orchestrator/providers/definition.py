@@ -15,10 +15,10 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from orchestrator.errors import Invalid
 from orchestrator.gateway.providers.directory import RESERVED
-from orchestrator.gateway.upstream.authorization import key_problem
-from orchestrator.gateway.upstream.kinds import GENERIC, KINDS
-from orchestrator.gateway.upstream.network_settings import proxies_of, tls_of
+from orchestrator.gateway.upstream.connections.network_settings import proxies_of, tls_of
+from orchestrator.gateway.upstream.kinds.table import GENERIC, KINDS
 from orchestrator.gateway.upstream.providers import BadProvider, KeyRef, Provider, check_url, is_loopback
+from orchestrator.gateway.upstream.secrets.authorization import key_problem
 from orchestrator.outbound.proxies import address_of
 from orchestrator.startup import BadConfiguration
 from runner.contract.run_spec import Protocol

@@ -9,7 +9,7 @@ from sqlmodel import Session
 
 from orchestrator.db.session import Database, DatabaseUnavailable, DuplicateKey
 from orchestrator.gateway.providers.form_book import FormBook, Learned, Place
-from orchestrator.gateway.upstream.request_forms import Adjustment
+from orchestrator.gateway.upstream.kinds.request_forms import Adjustment
 from orchestrator.providers import queries
 from orchestrator.providers.tables import LearnedForm
 from orchestrator.system.clock import Clock

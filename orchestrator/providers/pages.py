@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError, Invalid
-from orchestrator.gateway.upstream.kinds import KINDS
+from orchestrator.gateway.upstream.kinds.table import KINDS
 from orchestrator.http.audit_trail import note
 from orchestrator.http.context import caller_of
 from orchestrator.http.policy import OWNER, READ, Policy

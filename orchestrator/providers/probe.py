@@ -19,9 +19,9 @@ from orchestrator.gateway.protocols.protocol import Message, TokenUsage, Wire
 from orchestrator.gateway.providers.directory import ProviderDirectory
 from orchestrator.gateway.providers.form_book import FormBook
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
+from orchestrator.gateway.upstream.kinds.request_forms import Adjustment
 from orchestrator.gateway.upstream.model_lists import ListFailed, list_models
 from orchestrator.gateway.upstream.providers import Provider
-from orchestrator.gateway.upstream.request_forms import Adjustment
 from orchestrator.providers import queries
 from orchestrator.startup import BadConfiguration
 from orchestrator.system.clock import Clock

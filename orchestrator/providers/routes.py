@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
-from orchestrator.gateway.upstream.kinds import KINDS
+from orchestrator.gateway.upstream.kinds.table import KINDS
 from orchestrator.http.audit_trail import note
 from orchestrator.http.context import Context, caller_of
 from orchestrator.http.policy import OWNER, READ, Policy, Router

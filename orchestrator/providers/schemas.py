@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, SecretStr, field_validator
 
 from orchestrator.gateway.providers.directory import ProviderSource
-from orchestrator.gateway.upstream.kinds import GENERIC
+from orchestrator.gateway.upstream.kinds.table import GENERIC
 from orchestrator.gateway.upstream.providers import Provider
 from orchestrator.http.schemas import Answer, Body, Text
 from orchestrator.providers.definition import Definition, Secrets, split_login

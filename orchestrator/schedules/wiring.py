@@ -6,8 +6,8 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from orchestrator.alerts.deliveries import Deliveries
-from orchestrator.alerts.webhooks import WebhookSender
+from orchestrator.alerts.sending.deliveries import Deliveries
+from orchestrator.alerts.sending.webhooks import WebhookSender
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
 from orchestrator.runs.scheduling.leadership import Leadership

@@ -9,8 +9,8 @@ from fastapi import Path, Query
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from orchestrator.alerts.messages import MessageFormat
 from orchestrator.alerts.schemas import WebhookOut
+from orchestrator.alerts.sending.messages import MessageFormat
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.http.access.identity import Caller

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, expect
 from sqlalchemy import create_engine
 from sqlmodel import Session
 
-from orchestrator.alerts.messages import MessageFormat, body_for
+from orchestrator.alerts.sending.messages import MessageFormat, body_for
 from orchestrator.alerts.tables import Alert
 from orchestrator.datasets.catalogue import SAMPLE_FILE
 from tests.e2e.browsing import (

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.dashboard.highlight import highlight
+from orchestrator.dashboard.rendering.highlight import highlight
 from orchestrator.dashboard.texts import visible
 from orchestrator.http.audit_trail import without_secrets
 from runner.benchmarks.humaneval import whole_program

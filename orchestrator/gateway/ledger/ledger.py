@@ -23,7 +23,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from orchestrator.gateway.calls import DayCap, Settlement, Source
-from orchestrator.gateway.upstream.credentials import SYSTEM, Payer
+from orchestrator.gateway.upstream.secrets.credentials import SYSTEM, Payer
 
 
 class LedgerUnavailable(Exception):

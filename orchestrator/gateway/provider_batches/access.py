@@ -17,7 +17,7 @@ from orchestrator.gateway.provider_batches.port import BatchApi
 from orchestrator.gateway.providers.live_upstreams import LiveUpstream
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
 from orchestrator.gateway.upstream.port import Upstream
-from orchestrator.gateway.upstream.scrubbing import SECRET_CHARS, secrets_in_headers
+from orchestrator.gateway.upstream.secrets.scrubbing import SECRET_CHARS, secrets_in_headers
 from runner.contract.run_spec import Protocol
 
 ENDPOINTS = {

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pydantic import TypeAdapter
 
 from orchestrator.gateway.ledger.prices import Prices
-from orchestrator.gateway.upstream.credentials import Payer
+from orchestrator.gateway.upstream.secrets.credentials import Payer
 from runner.contract.run_spec import Protocol
 
 

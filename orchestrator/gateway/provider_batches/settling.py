@@ -21,7 +21,7 @@ from orchestrator.gateway.provider_batches.lots import Lot, position_of
 from orchestrator.gateway.provider_batches.port import CallOutcome
 from orchestrator.gateway.provider_batches.queries import PlacedCall
 from orchestrator.gateway.provider_batches.tables import BatchPart
-from orchestrator.gateway.upstream.scrubbing import clean_answer, storable
+from orchestrator.gateway.upstream.secrets.scrubbing import clean_answer, storable
 
 _WIRES = {wire.protocol: wire for wire in WIRES}
 

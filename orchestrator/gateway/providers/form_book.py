@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from orchestrator.gateway.upstream.kinds.request_forms import SENTENCES, Adjustment
 from orchestrator.gateway.upstream.providers import Provider
-from orchestrator.gateway.upstream.request_forms import SENTENCES, Adjustment
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.gateway.protocols.protocol import Message
-from orchestrator.gateway.upstream.kinds import Thinking
+from orchestrator.gateway.upstream.kinds.table import Thinking
 from runner.contract.run_spec import THINKING_FIELD
 
 LEAST_BUDGET = 1024

@@ -10,10 +10,10 @@ from typing import Any
 from orchestrator.gateway.edge.errors import Code, UpstreamError
 from orchestrator.gateway.pacing.retry import CROWDED_STATUSES, exhausted_for_s, retried, retry_after_s
 from orchestrator.gateway.protocols.protocol import StreamedError
-from orchestrator.gateway.upstream.connection import ConnectFailed, ReceiveTimeout
+from orchestrator.gateway.upstream.connections.connection import ConnectFailed, ReceiveTimeout
+from orchestrator.gateway.upstream.connections.framing import BadResponse
 from orchestrator.gateway.upstream.error_scope import scope_of
-from orchestrator.gateway.upstream.framing import BadResponse
-from orchestrator.gateway.upstream.scrubbing import scrubbed, storable
+from orchestrator.gateway.upstream.secrets.scrubbing import scrubbed, storable
 from runner.contract.run_spec import ErrorScope
 
 OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"})

@@ -1,65 +1,56 @@
 """One try at a real provider over HTTP. The only place where a provider's key is read to make a call.
 
-The answer is requested as a stream, unless the server refuses that, and assembled here, so that a slow model can be told
-from a dead connection, and a truncated answer from a whole one. Redirects are not followed. Memory is bounded by
-`max_answer_bytes`.
+Redirects are not followed. `answers` reads what comes back.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from orchestrator.gateway.calls import FORM_FIELDS, Call
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.pacing.retry import exhausted_for_s
-from orchestrator.gateway.protocols.protocol import Assembler, BadStream, Message, StreamedError
-from orchestrator.gateway.protocols.sse import EventReader, EventTooLarge, compact
+from orchestrator.gateway.protocols.protocol import Message
+from orchestrator.gateway.protocols.sse import compact
 from orchestrator.gateway.providers.form_book import FormBook
 from orchestrator.gateway.providers.thinking import with_thinking
-from orchestrator.gateway.upstream.authorization import Credentials, credentials_of, one_line
-from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, ReceiveTimeout
-from orchestrator.gateway.upstream.connections import Connections, refused_by
-from orchestrator.gateway.upstream.credentials import KeySource, NoKeys, Payer
-from orchestrator.gateway.upstream.dialects import spoken, understood
-from orchestrator.gateway.upstream.errors import (
-    bad_answer,
-    status_error,
-    streamed_error,
-    too_large,
-    transport_error,
-    unknown_coding,
+from orchestrator.gateway.upstream.answers import AnswerReader
+from orchestrator.gateway.upstream.connections.connection import (
+    ConnectFailed,
+    ConnectionBroke,
+    ReceiveTimeout,
 )
-from orchestrator.gateway.upstream.framing import BadCoding, BadResponse, Head, Target, UnknownCoding, decoder_of
-from orchestrator.gateway.upstream.google_tokens import GoogleTokens, NoToken
-from orchestrator.gateway.upstream.kinds import EXCHANGED, Auth, Dialect
-from orchestrator.gateway.upstream.network_settings import proxies_of, tls_of
+from orchestrator.gateway.upstream.connections.framing import BadResponse, Target
+from orchestrator.gateway.upstream.connections.network_settings import proxies_of, tls_of
+from orchestrator.gateway.upstream.connections.pool import Connections, refused_by
+from orchestrator.gateway.upstream.errors import (
+    transport_error,
+)
+from orchestrator.gateway.upstream.kinds.dialects import spoken
+from orchestrator.gateway.upstream.kinds.prompt_cache import PromptCache
+from orchestrator.gateway.upstream.kinds.request_forms import REFUSALS, Adjustment, adjusted, other_form, refused_parameter
+from orchestrator.gateway.upstream.kinds.table import EXCHANGED, Auth, Dialect
 from orchestrator.gateway.upstream.port import Received, Reply
-from orchestrator.gateway.upstream.prompt_cache import PromptCache
 from orchestrator.gateway.upstream.providers import Provider
-from orchestrator.gateway.upstream.request_forms import REFUSALS, Adjustment, adjusted, other_form, refused_parameter
-from orchestrator.gateway.upstream.scrubbing import SECRET_CHARS, clean_answer, secrets_in_headers
+from orchestrator.gateway.upstream.secrets.authorization import Credentials, credentials_of, one_line
+from orchestrator.gateway.upstream.secrets.credentials import KeySource, NoKeys, Payer
+from orchestrator.gateway.upstream.secrets.google_tokens import GoogleTokens, NoToken
+from orchestrator.gateway.upstream.secrets.scrubbing import SECRET_CHARS, secrets_in_headers
 from orchestrator.outbound.addresses import AddressRefused
 from orchestrator.outbound.transports import PinnedTransport
 from orchestrator.system.clock import Clock
 from runner.contract.run_spec import THINKING_FIELD, ErrorScope, Protocol
 
 MAX_ANSWER_BYTES = 16 << 20
-STREAM_OVERHEAD = 16
-"""A stream wraps every few letters of an answer in an event of some hundred bytes."""
-MAX_ERROR_BYTES = 64 << 10
 ANTHROPIC_VERSION = "2023-06-01"
 LONGEST_PAUSE_S = 60.0
 IDLE_S = 300.0
-GOODBYE_S = 1.0
 LIMIT_TOLERANCE = 1.05
 """Servers count the last tokens differently."""
-STREAM_BEGINS = (b"data:", b"event:", b"id:", b":")
-BLANK = b"\xef\xbb\xbf \r\n\t"
 FIXED_HEADERS = {
     "content-type": "application/json",
     "accept": "text/event-stream, application/json",
@@ -86,7 +77,7 @@ class HttpUpstream:
         self._keys = keys or NoKeys()
         self._env = env
         self._clock = clock
-        self._max_answer_bytes = max_answer_bytes
+        self._reader = AnswerReader(provider, clock, max_answer_bytes)
         self._proxy = proxies_of(provider, env).of(*provider.origin)
         self._tls = tls if tls is not None and not provider.has_own_tls else tls_of(provider, env)
         self._connections = Connections(
@@ -232,7 +223,7 @@ class HttpUpstream:
                 if head.status == 200:
                     pause_s = exhausted_for_s(head.headers, self._clock.now())
                     received(None if pause_s is None else min(pause_s, LONGEST_PAUSE_S))
-                return await self._reply(call, head, connection, (*self._secrets, *credentials.secrets))
+                return await self._reader.read(call, head, connection, (*self._secrets, *credentials.secrets))
         except AddressRefused as error:
             message = f"provider {self._provider.name} may not be called: {error}"
             raise UpstreamError(502, message, retry=False, scope=ErrorScope.RUN) from error
@@ -299,125 +290,3 @@ class HttpUpstream:
             raise GatewayError(401, Code.PROVIDER_KEY_REFUSED, str(error)) from error
         except ValueError as error:
             raise GatewayError(400, Code.VALIDATION_ERROR, f"the call to {provider.name} {error}") from error
-
-    async def _reply(self, call: Call, head: Head, connection: HttpConnection, secrets: Sequence[str]) -> Reply:
-        headers = head.headers
-        if head.status != 200:
-            body = await _error_body(connection, headers)
-            raise status_error(self._provider.name, head.status, headers, body, secrets, self._clock.now())
-        try:
-            pieces = _Pieces(connection, headers)
-            streamed = "text/event-stream" in headers.get("content-type", "").lower()
-            if streamed:
-                message = await self._streamed(call, pieces)
-            else:
-                message = self._whole(call, await _body(pieces, self._max_answer_bytes))
-                if self._provider.kind.dialect is not Dialect.PLAIN:
-                    message = understood(self._provider.kind, message, call.context.model)
-            call.wire.check(message)
-            message = clean_answer(message, secrets)
-        except StreamedError as error:
-            raise streamed_error(self._provider.name, error, secrets) from error
-        except UnknownCoding as error:
-            raise unknown_coding(self._provider.name, str(error)) from error
-        except BadCoding as error:
-            raise bad_answer(self._provider.name, str(error)) from error
-        except BadStream as error:
-            raise bad_answer(self._provider.name, str(error), error.excerpt, secrets) from error
-        except EventTooLarge as error:
-            raise too_large(self._provider.name, self._max_answer_bytes) from error
-        return Reply(message, streamed)
-
-    async def _streamed(self, call: Call, pieces: _Pieces) -> Message:
-        assembler, reader, size = call.wire.assembler(), EventReader(self._max_answer_bytes), 0
-        try:
-            while piece := await pieces.next():
-                size += len(piece)
-                for event in reader.feed(piece):
-                    assembler.feed(event)
-                if assembler.size > self._max_answer_bytes or size > self._max_answer_bytes * STREAM_OVERHEAD:
-                    raise EventTooLarge
-                if assembler.over:
-                    await _goodbye(pieces.connection)
-                    break
-            for event in reader.end():
-                assembler.feed(event)
-        except (ConnectionBroke, ReceiveTimeout):
-            if not assembler.complete:
-                raise
-        return _put_together(assembler)
-
-    def _whole(self, call: Call, body: bytes) -> Message:
-        """An answer without the content type of a stream; it may be one all the same."""
-        if not body.lstrip(BLANK).startswith(STREAM_BEGINS):
-            return _object(body)
-        assembler, reader = call.wire.assembler(), EventReader(self._max_answer_bytes)
-        for event in (*reader.feed(body), *reader.end()):
-            if not assembler.over:
-                assembler.feed(event)
-        return _put_together(assembler)
-
-
-class _Pieces:
-    """The pieces of an answer as they arrive, decompressed if needed. Raises the same errors as `HttpConnection.piece`."""
-
-    def __init__(self, connection: HttpConnection, headers: Mapping[str, str]) -> None:
-        self.connection = connection
-        self._decoder = decoder_of(headers.get("content-encoding", ""))
-        self._plain: Iterator[bytes] = iter(())
-
-    async def next(self) -> bytes:
-        """Empty at the end."""
-        if self._decoder is None:
-            return await self.connection.piece()
-        while not (plain := next(self._plain, b"")):
-            piece = await self.connection.piece()
-            if not piece:
-                return b""
-            self._plain = self._decoder.feed(piece)
-        await asyncio.sleep(0)  # a small piece may decompress to a large one
-        return plain
-
-
-async def _error_body(connection: HttpConnection, headers: Mapping[str, str]) -> bytes:
-    try:
-        return await _body(_Pieces(connection, headers), MAX_ERROR_BYTES, cut=True)
-    except (UnknownCoding, BadCoding) as error:
-        return str(error).encode()
-
-
-async def _body(pieces: _Pieces, max_bytes: int, *, cut: bool = False) -> bytes:
-    received = bytearray()
-    while piece := await pieces.next():
-        received += piece
-        if len(received) > max_bytes:
-            if cut:
-                break
-            raise EventTooLarge
-    return bytes(received[:max_bytes])
-
-
-async def _goodbye(connection: HttpConnection) -> None:
-    """Read to the proper end so that the connection can be reused, but do not wait long for it."""
-    try:
-        async with asyncio.timeout(None if connection.all_here else GOODBYE_S):
-            while await connection.piece():
-                pass
-    except (TimeoutError, ConnectionBroke, ReceiveTimeout, BadResponse):
-        return
-
-
-def _put_together(assembler: Assembler) -> Message:
-    if not assembler.complete:
-        raise BadStream("the stream ended before the answer did")
-    return assembler.message()
-
-
-def _object(body: bytes) -> Message:
-    try:
-        message = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BadStream("it is not JSON", body.decode("utf-8", "replace")) from error
-    if not isinstance(message, dict):
-        raise BadStream("it is not a JSON object")
-    return message

@@ -13,11 +13,11 @@ from typing import Any
 
 import httpx
 
-from orchestrator.gateway.upstream.authorization import Credentials, credentials_of, one_line
-from orchestrator.gateway.upstream.google_tokens import GoogleTokens, NoToken
-from orchestrator.gateway.upstream.kinds import Auth
-from orchestrator.gateway.upstream.network_settings import proxies_of, tls_of
+from orchestrator.gateway.upstream.connections.network_settings import proxies_of, tls_of
+from orchestrator.gateway.upstream.kinds.table import Auth
 from orchestrator.gateway.upstream.providers import Provider
+from orchestrator.gateway.upstream.secrets.authorization import Credentials, credentials_of, one_line
+from orchestrator.gateway.upstream.secrets.google_tokens import GoogleTokens, NoToken
 from orchestrator.outbound.addresses import AddressRefused
 from orchestrator.outbound.transports import PinnedTransport
 from orchestrator.system.clock import Clock

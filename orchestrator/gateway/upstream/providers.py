@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from orchestrator.gateway.upstream.kinds import GENERIC, KINDS, Auth, Dialect, Kind
+from orchestrator.gateway.upstream.kinds.table import GENERIC, KINDS, Auth, Dialect, Kind
 from orchestrator.outbound.addresses import refusal
 from orchestrator.startup import BadConfiguration
 from runner.contract.run_spec import Protocol

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from sqlmodel import Session
 
-from orchestrator.dashboard.charts import Trend
+from orchestrator.dashboard.rendering.charts import Trend
 from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.errors import Invalid

@@ -8,8 +8,8 @@ from fastapi import Query
 from sqlmodel import Session
 from starlette.responses import Response
 
+from orchestrator.dashboard.rendering.side_by_side import side_by_side
 from orchestrator.dashboard.shell import Page, page_router
-from orchestrator.dashboard.side_by_side import side_by_side
 from orchestrator.dashboard.texts import visible
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.http.policy import READ, Policy

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.dashboard.typed import number, whole
+from orchestrator.dashboard.rendering.typed import number, whole
 from orchestrator.runs.labels.labels import typed_tags
 
 WHOLE = ("sample_size", "samples_per_problem", "seed", "concurrency", "priority")

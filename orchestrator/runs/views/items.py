@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.dashboard.highlight import highlight
-from orchestrator.dashboard.side_by_side import SidePair, side_by_side
+from orchestrator.dashboard.rendering.highlight import highlight
+from orchestrator.dashboard.rendering.side_by_side import SidePair, side_by_side
 from orchestrator.dashboard.texts import visible
 from orchestrator.runs.views.code import CodeLine, code_lines
 from runner.contract.events import CallFacts, ItemResult, Outcome, TestResult

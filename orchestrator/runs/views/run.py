@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.dashboard.charts import Plot, Segment, outcome_bar, usage_plots
+from orchestrator.dashboard.rendering.charts import Plot, Segment, outcome_bar, usage_plots
 from orchestrator.dashboard.texts import size
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.engines.engine import InstanceType

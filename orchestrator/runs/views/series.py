@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.dashboard.charts import Trend, trend
+from orchestrator.dashboard.rendering.charts import Trend, trend
 from orchestrator.runs.reports.common_sample import by_common_size
 from orchestrator.runs.reports.queries import ScoredRun
 from orchestrator.runs.reports.scores import scores_by_benchmark, stored_sample

@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from orchestrator.dashboard.highlight import highlight
-from orchestrator.dashboard.markdown import MAX_CHARS, render
+from orchestrator.dashboard.rendering.highlight import highlight
+from orchestrator.dashboard.rendering.markdown import MAX_CHARS, render
 from orchestrator.dashboard.texts import visible
 from orchestrator.runs.views.code import CodeLine, code_lines
 

@@ -16,12 +16,12 @@ from xml.etree import ElementTree as ET
 import pytest
 from sqlmodel import Session
 
-from orchestrator.alerts import deliveries as module
 from orchestrator.alerts import queries
-from orchestrator.alerts.deliveries import Deliveries, wait_after
 from orchestrator.alerts.feed import ATOM, atom
+from orchestrator.alerts.sending import deliveries as module
+from orchestrator.alerts.sending.deliveries import Deliveries, wait_after
+from orchestrator.alerts.sending.webhooks import AllowedAddresses, WebhookSender, message, new_secret, sign
 from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
-from orchestrator.alerts.webhooks import AllowedAddresses, WebhookSender, message, new_secret, sign
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.settings import Settings
 from tests.manual_clock import START

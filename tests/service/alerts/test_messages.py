@@ -13,10 +13,10 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from orchestrator.alerts.mail import MailServer
-from orchestrator.alerts.messages import MessageFormat, body_for, mail_text
+from orchestrator.alerts.sending.mail import MailServer
+from orchestrator.alerts.sending.messages import MessageFormat, body_for, mail_text
+from orchestrator.alerts.sending.webhooks import AllowedAddresses, WebhookSender, new_secret
 from orchestrator.alerts.tables import Alert, Webhook
-from orchestrator.alerts.webhooks import AllowedAddresses, WebhookSender, new_secret
 from tests.manual_clock import START, ManualClock
 from tests.service.alerts.webhook_receiver import Receiver
 

@@ -10,8 +10,8 @@ import pytest
 from sqlmodel import Session
 
 from orchestrator.alerts import queries
+from orchestrator.alerts.sending.webhooks import sign
 from orchestrator.alerts.tables import Alert
-from orchestrator.alerts.webhooks import sign
 from tests.service.alerts.webhook_receiver import Receiver, Taken
 from tests.service.schedules.test_routes import save, until_fires
 
@@ -77,7 +77,7 @@ async def test_what_was_given_up_can_be_sent_again(service: Service) -> None:
         while not (dead := (await ask(service, "GET", f"{path}/deliveries?state=dead"))["items"]):
             pass
         assert (dead[0]["kind"], dead[0]["tries"], dead[0]["last_error"]) == ("schedule.missed", 1, "HTTP 410")
-        assert "scheduled run missed" in dead[0]["title"]
+        assert "11 scheduled runs missed" in dead[0]["title"]
         assert (await ask(service, "GET", path))["deliveries"] == {"dead": 1}
         receiver.status = 200
         assert await ask(service, "POST", f"{path}/deliveries/retry", 202) == {"retried": 1}

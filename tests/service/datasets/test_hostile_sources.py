@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.alerts.webhooks import AllowedAddresses
+from orchestrator.alerts.sending.webhooks import AllowedAddresses
 from orchestrator.datasets.errors import BadSource, DownloadFailed
 from orchestrator.datasets.fetching import library
 from orchestrator.datasets.formats import unpacking

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.alerts.webhooks import AllowedAddresses
+from orchestrator.alerts.sending.webhooks import AllowedAddresses
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource, DownloadFailed
 from orchestrator.datasets.fetching.hub import ask

@@ -16,12 +16,12 @@ from starlette.applications import Starlette
 
 from orchestrator.gateway.ledger.prices import cost_nano_usd
 from orchestrator.gateway.protocols.protocol import TokenUsage
-from orchestrator.gateway.upstream.authorization import key_problem
-from orchestrator.gateway.upstream.aws_signing import region_of
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
-from orchestrator.gateway.upstream.kinds import KINDS
+from orchestrator.gateway.upstream.kinds.table import KINDS
 from orchestrator.gateway.upstream.model_lists import ListFailed, list_models
 from orchestrator.gateway.upstream.providers import Provider, providers_from_env
+from orchestrator.gateway.upstream.secrets.authorization import key_problem
+from orchestrator.gateway.upstream.secrets.aws_signing import region_of
 from orchestrator.system.clock import SystemClock
 from runner.contract.run_spec import THINKING_FIELD
 from tests.service.gateway.cloud_servers import ACCESS, API_KEY, CONVERSED, SECRET, SESSION, Bedrock, Google

@@ -11,9 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, ReceiveTimeout
-from orchestrator.gateway.upstream.connections import Connections
-from orchestrator.gateway.upstream.framing import Answer, BadResponse, Target
+from orchestrator.gateway.upstream.connections.connection import (
+    ConnectFailed,
+    ConnectionBroke,
+    HttpConnection,
+    ReceiveTimeout,
+)
+from orchestrator.gateway.upstream.connections.framing import Answer, BadResponse, Target
+from orchestrator.gateway.upstream.connections.pool import Connections
 from orchestrator.outbound.addresses import refusal
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -280,7 +285,7 @@ def test_a_header_that_would_break_the_request_is_refused(header: dict[str, str]
 @pytest.mark.parametrize("cut", range(1, 9))
 @pytest.mark.parametrize("form", ["chunked", "with a trailer", "of a known length"])
 async def test_an_end_is_noticed_at_once_however_it_is_cut(monkeypatch: pytest.MonkeyPatch, form: str, cut: int) -> None:
-    monkeypatch.setattr("orchestrator.gateway.upstream.connection.BATCH_S", 60)
+    monkeypatch.setattr("orchestrator.gateway.upstream.connections.connection.BATCH_S", 60)
     answer = {
         "chunked": OK + b"transfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\n\r\n",
         "with a trailer": OK + b"transfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\na: b\r\n\r\n",
@@ -306,7 +311,7 @@ async def test_an_end_is_noticed_at_once_however_it_is_cut(monkeypatch: pytest.M
 
 @pytest.mark.anyio
 async def test_last_words_are_handed_over_at_once_and_tokens_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.gateway.upstream.connection.BATCH_S", 60)
+    monkeypatch.setattr("orchestrator.gateway.upstream.connections.connection.BATCH_S", 60)
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from orchestrator.gateway.calls import Settlement
 from orchestrator.gateway.ledger.prices import Prices, cost_nano_usd
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
-from orchestrator.gateway.upstream.kinds import GENERIC, KINDS
+from orchestrator.gateway.upstream.kinds.table import GENERIC, KINDS
 from orchestrator.gateway.upstream.model_lists import list_models
 from orchestrator.gateway.upstream.providers import BadProvider, Provider, providers_from_env
 from orchestrator.system.clock import SystemClock

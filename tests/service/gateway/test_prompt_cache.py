@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from orchestrator.gateway.ledger.prices import Prices
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
-from orchestrator.gateway.upstream.prompt_cache import PromptCache
+from orchestrator.gateway.upstream.kinds.prompt_cache import PromptCache
 from orchestrator.gateway.upstream.providers import providers_from_env
 from orchestrator.system.clock import SystemClock
 from tests.service.gateway.gateway_parts import World, gateway, key, run_context

@@ -19,14 +19,14 @@ import httpx
 import pytest
 from joserfc.jwk import RSAKey
 
-from orchestrator.alerts.webhooks import AllowedAddresses
+from orchestrator.alerts.sending.webhooks import AllowedAddresses
 from orchestrator.cli.api.client import Client
 from orchestrator.cli.api.connection import Connection
 from orchestrator.cli.errors import BadUsage, NotReachable
 from orchestrator.datasets.errors import DownloadFailed
 from orchestrator.datasets.fetching.download import fetch
 from orchestrator.datasets.fetching.sources import RemoteFile
-from orchestrator.gateway.upstream.google_tokens import GoogleTokens, NoToken, ServiceAccount
+from orchestrator.gateway.upstream.secrets.google_tokens import GoogleTokens, NoToken, ServiceAccount
 from orchestrator.sign_in.oidc import Client as OidcClient
 from orchestrator.sign_in.oidc import Provider, ProviderTrouble
 from orchestrator.system.clock import SystemClock

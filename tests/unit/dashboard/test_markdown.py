@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from orchestrator.dashboard.markdown import MAX_CHARS, render
+from orchestrator.dashboard.rendering.markdown import MAX_CHARS, render
 from tests.service.dashboard.hostile_texts import EVERYTHING, PAYLOADS
 
 TAGS = {"p", "h4", "h5", "h6", "ul", "ol", "li", "em", "strong", "code", "pre", "br", "hr", "blockquote", "span"}

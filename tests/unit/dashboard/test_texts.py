@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.dashboard import texts
-from orchestrator.dashboard.charts import TREND_HEIGHT, TREND_WIDTH, outcome_bar, trend
-from orchestrator.dashboard.diff import MAX_LINES, diff
-from orchestrator.dashboard.highlight import MAX_CHARS, highlight
+from orchestrator.dashboard.rendering.charts import TREND_HEIGHT, TREND_WIDTH, outcome_bar, trend
+from orchestrator.dashboard.rendering.diff import MAX_LINES, diff
+from orchestrator.dashboard.rendering.highlight import MAX_CHARS, highlight
 from runner.contract.events import Outcome
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.dashboard.charts import PLOT_HEIGHT, usage_plots
+from orchestrator.dashboard.rendering.charts import PLOT_HEIGHT, usage_plots
 
 MIB = 1 << 20
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.costs.precision import quote
-from orchestrator.dashboard.side_by_side import side_by_side
+from orchestrator.dashboard.rendering.side_by_side import side_by_side
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.leaderboard.schemas import PlaceOut
 from orchestrator.leaderboard.views.board import ModelDetails, after_all_cut_offs, groups, timeline

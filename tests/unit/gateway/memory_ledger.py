@@ -18,7 +18,7 @@ from orchestrator.gateway.ledger.ledger import (
     Spending,
     Stored,
 )
-from orchestrator.gateway.upstream.credentials import Payer
+from orchestrator.gateway.upstream.secrets.credentials import Payer
 
 
 @dataclass

@@ -16,7 +16,7 @@ from orchestrator.gateway.provider_batches.lots import (
     sentence,
     turn_of,
 )
-from orchestrator.gateway.upstream.credentials import Payer, PayerKind
+from orchestrator.gateway.upstream.secrets.credentials import Payer, PayerKind
 from runner.contract.run_spec import Protocol, call_key, judge_key
 
 PART = "01a1efd4-3aa5-7143-bb69-d2ca41f0d192"

@@ -14,8 +14,8 @@ import structlog
 from sqlmodel import Session
 
 from orchestrator.alerts import queries
+from orchestrator.alerts.sending.webhooks import DeliveryResult, WebhookSender
 from orchestrator.alerts.tables import Alert, Webhook
-from orchestrator.alerts.webhooks import DeliveryResult, WebhookSender
 from orchestrator.db.session import Database
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.system.clock import Clock

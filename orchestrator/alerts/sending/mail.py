@@ -10,7 +10,7 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 from urllib.parse import unquote, urlsplit
 
-from orchestrator.alerts.messages import mail_text
+from orchestrator.alerts.sending.messages import mail_text
 from orchestrator.alerts.tables import Alert
 
 TIMEOUT_S = 10.0

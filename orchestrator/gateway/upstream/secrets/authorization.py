@@ -9,11 +9,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.gateway.upstream.aws_signing import AccessKeys, access_keys, signature_headers
-from orchestrator.gateway.upstream.google_tokens import GoogleTokens, service_account
-from orchestrator.gateway.upstream.kinds import Auth, Kind
+from orchestrator.gateway.upstream.kinds.table import Auth, Kind
 from orchestrator.gateway.upstream.providers import Provider
-from orchestrator.gateway.upstream.scrubbing import SECRET_CHARS
+from orchestrator.gateway.upstream.secrets.aws_signing import AccessKeys, access_keys, signature_headers
+from orchestrator.gateway.upstream.secrets.google_tokens import GoogleTokens, service_account
+from orchestrator.gateway.upstream.secrets.scrubbing import SECRET_CHARS
 from runner.contract.run_spec import Protocol
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from orchestrator.gateway.upstream.framing import Answer, BadResponse, Head
+from orchestrator.gateway.upstream.connections.framing import Answer, BadResponse, Head
 
 BATCH_BYTES = 16 << 10
 BATCH_S = 0.25

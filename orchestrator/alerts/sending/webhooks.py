@@ -15,8 +15,8 @@ from datetime import datetime
 
 import httpx
 
-from orchestrator.alerts.mail import SETTINGS, MailRefused, MailServer
-from orchestrator.alerts.messages import MessageFormat, body_for, link
+from orchestrator.alerts.sending.mail import SETTINGS, MailRefused, MailServer
+from orchestrator.alerts.sending.messages import MessageFormat, body_for, link
 from orchestrator.alerts.tables import Alert, Webhook
 from orchestrator.outbound.addresses import AddressRule, refusal, resolve
 from orchestrator.outbound.transports import PinnedTransport

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from orchestrator.gateway.upstream.request_forms import Adjustment
+from orchestrator.gateway.upstream.kinds.request_forms import Adjustment
 from runner.contract.run_spec import Protocol
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orchestrator.gateway.protocols.protocol import Message
-from orchestrator.gateway.upstream.converse import chat_completion, converse_request
-from orchestrator.gateway.upstream.kinds import Dialect, Kind
+from orchestrator.gateway.upstream.kinds.converse import chat_completion, converse_request
+from orchestrator.gateway.upstream.kinds.table import Dialect, Kind
 
 BETA = "anthropic-beta"
 _IN_PATH_OR_HEADERS = frozenset({"model"})

@@ -8,8 +8,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, ReceiveTimeout
-from orchestrator.gateway.upstream.framing import BadResponse, tunnel_request
+from orchestrator.gateway.upstream.connections.connection import (
+    ConnectFailed,
+    ConnectionBroke,
+    HttpConnection,
+    ReceiveTimeout,
+)
+from orchestrator.gateway.upstream.connections.framing import BadResponse, tunnel_request
 from orchestrator.outbound.addresses import AddressRule, CheckedAddresses, Resolver, check, resolve
 from orchestrator.outbound.proxies import Proxy, address_of
 from orchestrator.outbound.tls import why_refused
