@@ -107,7 +107,8 @@ def test_trends_look_at_a_limited_number_of_runs_of_each_model(
         folder = new_settings(f"stored-{runs}").data
         newest, _ = fill(folder, runs, DAILY, now=START)
         engine = create_engine(f"sqlite:///{folder / 'benchyard.db'}")
-        with Session(engine) as session, counted(engine) as work:
+        with NarrowSession(engine) as session, counted(engine) as work:
+            set_workspace(session, Actor(1))
             found = report_queries.scored(session, per_series=30)
         engine.dispose()
         assert found[0].id == newest

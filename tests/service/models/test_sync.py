@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 from typing import Any
@@ -111,14 +112,14 @@ class ListServer:
         self.asked: list[str] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        self.asked.append(head.lower())
-        page = next((page for word, page in self.pages.items() if word in head.split("\r\n", 1)[0]), {})
-        body = page if isinstance(page, bytes) else json.dumps(page).encode()
-        form = "content-encoding: gzip\r\n" if body.startswith(b"\x1f\x8b") else ""
-        framing = f"{form}content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        writer.write(f"HTTP/1.1 {self.status} X\r\n{framing}".encode() + body)
-        writer.close()
+        with contextlib.closing(writer):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            self.asked.append(head.lower())
+            page = next((page for word, page in self.pages.items() if word in head.split("\r\n", 1)[0]), {})
+            body = page if isinstance(page, bytes) else json.dumps(page).encode()
+            form = "content-encoding: gzip\r\n" if body.startswith(b"\x1f\x8b") else ""
+            framing = f"{form}content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            writer.write(f"HTTP/1.1 {self.status} X\r\n{framing}".encode() + body)
 
     async def lists(self, **env: str) -> list[ListedModel]:
         server = await asyncio.start_server(self.serve, "127.0.0.1", 0)

@@ -184,7 +184,7 @@ async def test_alerts_over_http(service: Service) -> None:
     await until_fires(service, 18)
     alerts = (await service.client.get("/api/alerts?kind=schedule.missed")).json()["items"]
     assert len(alerts) == 1
-    assert "scheduled run missed" in alerts[0]["title"]
+    assert "11 scheduled runs missed" in alerts[0]["title"]
     feed = await service.client.get("/api/alerts/feed")
     assert feed.headers["content-type"].startswith("application/atom+xml")
     assert alerts[0]["uid"] in feed.text

@@ -266,10 +266,9 @@ async def test_connections_are_used_again_and_a_name_is_asked_for_once_in_a_whil
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
         connections += 1
-        with contextlib.suppress(asyncio.IncompleteReadError):
+        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError):
             while await reader.readuntil(b"\r\n\r\n"):
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
-        writer.close()
 
     async def call() -> bytes:
         response = await transport.handle_async_request(httpx.Request("GET", f"http://api.example:{port}/"))

@@ -15,7 +15,7 @@ from orchestrator.system.memory import LARGE_BYTES, give_back
 held = HeldMemory(resident_bytes, lambda: give_back(LARGE_BYTES))
 keep = []
 def work():
-    pieces = [bytes(5000) for _ in range(4000)]
+    pieces = [bytes(5000) for _ in range(16000)]
     keep.append(pieces[-1])
 threads = [threading.Thread(target=work) for _ in range(8)]
 [thread.start() for thread in threads]
@@ -71,5 +71,5 @@ def test_what_threads_have_freed_goes_back_to_the_system() -> None:
     done = subprocess.run([sys.executable, "-c", THREADS_THAT_FREE], capture_output=True, text=True, check=True)
     returned, before, after = done.stdout.split()
     assert returned == "True"
-    assert int(after) < int(before) - 50 * MIB
+    assert int(after) < int(before) / 2
     assert resident_bytes() > MIB
