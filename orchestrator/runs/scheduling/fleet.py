@@ -124,9 +124,13 @@ class Fleet:
                 log.info("engine is back", action="engine_back")
             self.error = None
         except EngineError as error:
-            if self.error is None:
-                log.warning("engine unreachable", action="engine_unreachable", error=str(error))
-            self.error = str(error)
+            self._is_unreachable(str(error))
+
+    def _is_unreachable(self, why: str) -> None:
+        """Nothing is dispatched until a refresh succeeds."""
+        if self.error is None:
+            log.warning("engine unreachable", action="engine_unreachable", error=why)
+        self.error = why
 
     async def _prepare(self) -> None:
         try:
@@ -146,7 +150,8 @@ class Fleet:
             self.network_error = str(error)
 
     async def troubles(self) -> dict[str, str]:
-        """What prevents runs from starting right now, by part: engine, network, disk. Queries the engine."""
+        """What prevents runs from starting right now, by part: engine, network, disk. Queries the engine; while it does not
+        answer, nothing is dispatched."""
         found: dict[str, str] = {}
         if self.info is None:
             found["engine"] = self.error or "The engine has not answered yet."
@@ -155,11 +160,11 @@ class Fleet:
                 async with asyncio.timeout(ANSWER_S):
                     await self._engine.check()
             except EngineUnreachable as error:
-                found["engine"] = str(error)
+                self._is_unreachable(str(error))
             except EngineError as error:
                 found["network"] = self.network_error or self.guard_error or str(error)
             except TimeoutError:
-                found["engine"] = f"The {self._engine.name} engine has not answered within {ANSWER_S:g} s."
+                self._is_unreachable(f"The {self._engine.name} engine has not answered within {ANSWER_S:g} s.")
             if self.error is not None:
                 found.setdefault("engine", self.error)
             if (trouble := self.network_error or self.guard_error) is not None:

@@ -87,7 +87,10 @@ def _out_of_reach(scene: Scene, rng: random.Random, longest_s: float) -> None:
             now = scene.see(run_id)
             same = (now["status"], now["attempt"]) == (then["status"], then["attempt"])
             assert same or now["status"] == "completed", f"{then['status']} became {now['status']}: {now['reason']}"
-        assert scene.see(waiting)["status"] == "pending"
+        new = scene.see(waiting)
+        assert new["status"] == "pending", (
+            f"{new['status']}, attempt {new['attempt']}: {new['reason']}, {new['waiting_for']}"
+        )
     assert not asking.wrong, asking.wrong[:5]
     assert set(asking.answers) == {201}, asking.answers
 

@@ -56,9 +56,10 @@ def plain_reasons(scene: Scene, run: dict[str, Any], _: Submitted) -> None:
         sentence = SENTENCES[Reason(run["reason"])]
         assert run["reason_sentence"] == sentence
         said = {sentence, run["error_message"] or sentence}
+        on_page = {"Cancelled by "} if run["reason"] == Reason.CANCELLED_BY_USER else said
         answer = wait_for(lambda: _page(scene, run["id"]), 9, "the page of the run")
         page = html.unescape(answer)
-        assert any(" ".join(each.split())[:200] in " ".join(page.split()) for each in said), f"not on the page: {said}"
+        assert any(" ".join(each.split())[:200] in " ".join(page.split()) for each in on_page), f"not on the page: {on_page}"
         shown = " ".join(_command_line(scene, "show", run["id"]).split())
         assert any(" ".join(each.split())[:60] in shown for each in said), f"not in the command line: {shown[-300:]}"
 
