@@ -42,8 +42,12 @@ async def test_every_part_is_named_and_comes_back(service: Service) -> None:
     await until_parts(service, network=True)
     assert (await service.until(held, "completed", "failed"))["attempt"] == 1
     service.engine.faults.unreachable = True
+    assert await service.services.fleet.troubles()
+    waiting = await service.new_run()  # no round of the reconciler has seen the engine yet
+    assert "does not answer" in (await service.client.get("/api/fleet")).json()["banner"]
     body = await until_parts(service, engine=False)
     assert "does not answer" in body["parts"]["engine"]["sentence"]
+    assert (await service.run(waiting))["status"] == "pending"
     service.engine.faults.unreachable = False
     await until_parts(service, engine=True)
 
