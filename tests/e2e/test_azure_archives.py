@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -46,7 +47,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command, folder = [node, program, *options], tmp_path_factory.mktemp("azure")
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
-        subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL) as process,
+        subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, start_new_session=True) as process,
     ):
         endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
         deadline = time.monotonic() + 60
@@ -61,7 +62,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for name, value in {"ACCOUNT_NAME": ACCOUNT, "ACCOUNT_KEY": KEY, "ENDPOINT": endpoint}.items():
             monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
         yield endpoint
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)  # its command is a wrapper around the program
 
 
 async def pieces(content: bytes) -> AsyncIterator[bytes]:

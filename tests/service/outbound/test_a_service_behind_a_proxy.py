@@ -165,10 +165,14 @@ def test_everything_goes_through_the_proxy_and_nothing_leaves_without_it(
         for said in office.use_everything():
             assert address in said, said
             assert PASSWORD not in said
-        for run_id in [office.ask(batch=batch) for batch in (True, False)]:
+        held_up = [office.ask(batch=batch) for batch in (True, False)]
+        for run_id in held_up:
             words = f"run {run_id} is held up by the proxy"
             wait_for(lambda run_id=run_id: address in office.troubles(run_id), 60, words)  # type: ignore[misc]
             assert PASSWORD not in office.troubles(run_id)
         assert there.asked == []
+        for run_id in held_up:
+            office.post(f"/api/container-runs/{run_id}/cancel")
+            assert office.ended(run_id)["status"] == "cancelled"
         for file in (path for path in office.service.data.rglob("*") if path.is_file()):
             assert not [secret for secret in (KEY, PASSWORD) if secret.encode() in file.read_bytes()], file
