@@ -78,7 +78,7 @@ async def quote_view(context: Services, body: RunCreate) -> QuoteOut:
     )
     judges = await _judge_quotes(context, draft, max_tokens_of(model, draft.task.params), rows)
     total = with_judges(estimate, judges)
-    warning = age_warning(model.prices_entered_at, context.clock.now()) if prices is not None else None
+    warning = age_warning(model.prices_entered_at, context.clock.now(), free=model.is_free) if prices is not None else None
     promise = budget_promise(context, model, draft.concurrency)
     facts = (total, model.slug, names, draft.items, judges)
     return _out(*facts, priced=prices is not None, batch=draft.batch, warning=warning, promise=promise)

@@ -61,7 +61,7 @@ async def show_model(page: Page, model_id: Annotated[str, Path(max_length=200)])
         lines=lines,
         count=count,
         notes=context.request_notes(model.provider, model.name),
-        warning=age_warning(model.prices_entered_at, now),
+        warning=age_warning(model.prices_entered_at, now, free=model.is_free),
     )
 
 
@@ -138,7 +138,7 @@ async def _show(
         error=error,
         synced=synced,
         updated=updated,
-        warnings={row.id: age_warning(row.prices_entered_at, now) for row in rows},
+        warnings={row.id: age_warning(row.prices_entered_at, now, free=row.is_free) for row in rows},
         lists=price_list_summary((await page.context.price_lists.table()).entries.values(), now),
         protocols=list(Protocol),
     )

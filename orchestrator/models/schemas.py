@@ -168,7 +168,7 @@ class ModelOut(Answer):
         return cls(
             **values,
             long_prompt_prices=None if long is None else LongPromptPrices(**long),
-            price_warning=age_warning(row.prices_entered_at, now),
+            price_warning=age_warning(row.prices_entered_at, now, free=row.is_free),
             archived=row.archived_at is not None,
             notes=list(notes),
         )

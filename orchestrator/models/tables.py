@@ -43,3 +43,8 @@ class LlmModel(SQLModel, table=True):
     archived_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     updated_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+    @property
+    def is_free(self) -> bool:
+        """It costs nothing, as demo models and servers of one's own: such a price does not grow old."""
+        return self.input_price == 0 and self.output_price == 0

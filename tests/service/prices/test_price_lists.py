@@ -138,6 +138,10 @@ async def test_over_http(shared_service: Service) -> None:
     quote = (await client.post("/api/quotes", json={"model_id": "listed-41", "sample_size": 2})).json()
     assert "days old" in quote["price_warning"]
     assert quote["price_warning"] in quote["sentence"]
+    free = {"slug": "free", "provider": "openai", "name": "mine", "input_price": 0, "output_price": 0}
+    await client.post("/api/models", json=free)
+    shared_service.clock.advance(200 * 86400)
+    assert (await client.get("/api/models/free")).json()["price_warning"] is None
 
     raw = a_list(**{"gpt-4.1": {}, "broken": {"input_cost_per_token": "much"}})
     updated = await client.put("/api/prices", content=raw, params={"source": "a list"})
