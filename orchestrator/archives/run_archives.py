@@ -27,8 +27,8 @@ from orchestrator.archives.retention import RetentionPolicy
 from orchestrator.archives.rounds import ArchiveRounds
 from orchestrator.archives.tables import ArchiveRow
 from orchestrator.db.session import Database, DatabaseUnavailable
-from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.leadership import Leadership
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from orchestrator.system.clock import Clock
 
 log = structlog.get_logger()

@@ -14,7 +14,7 @@ from orchestrator.archives.object_store import open_store
 from orchestrator.archives.retention import RetentionPolicy
 from orchestrator.archives.run_archives import RunArchives
 from orchestrator.db.session import Database
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 

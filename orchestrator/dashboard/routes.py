@@ -21,9 +21,9 @@ from orchestrator.dashboard.assets import Assets
 from orchestrator.dashboard.shell import error_page
 from orchestrator.datasets import pages as datasets
 from orchestrator.errors import ServiceError
-from orchestrator.evals import labelling_pages as labelling
-from orchestrator.evals import pages as evals
-from orchestrator.evals import set_pages as eval_sets
+from orchestrator.evals.pages import evals
+from orchestrator.evals.pages import labelling
+from orchestrator.evals.pages import sets as eval_sets
 from orchestrator.fleet import pages as fleet
 from orchestrator.harnesses import pages as new_harness
 from orchestrator.http.access.guard import SECURITY_HEADERS

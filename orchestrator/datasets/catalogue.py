@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.datasets.errors import BadSource, PackDamaged, UnknownBenchmark
-from orchestrator.datasets.formats.livecodebench import LiveCodeBench
+from orchestrator.datasets.formats.published.livecodebench import LiveCodeBench
 from orchestrator.datasets.packs.build import SUFFIX, build, pack_path
 from orchestrator.datasets.packs.pack import Entry, LabelledAnswer, Pack
 from orchestrator.datasets.packs.selection import Selection, choose, flaw

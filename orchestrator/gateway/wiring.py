@@ -45,7 +45,7 @@ from orchestrator.provider_keys.service import Choice, ProviderKeys
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.live.feed import Live
 from orchestrator.runs.queueing.plan import PlannedCalls, PositionCache, planned_calls
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import same_token

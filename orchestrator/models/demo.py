@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.scheduling import lease_queries
+from orchestrator.runs.scheduling.leading import lease_queries
 from runner.contract.run_spec import Protocol
 
 DEMO_MODELS = {

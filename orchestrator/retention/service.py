@@ -25,8 +25,8 @@ from orchestrator.errors import Conflict, NotFound
 from orchestrator.retention import queries
 from orchestrator.retention.queries import Amounts, DeletionFilter
 from orchestrator.retention.tables import DeletedRun
-from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.leadership import Leadership
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from orchestrator.system.clock import Clock
 
 log = structlog.get_logger()

@@ -114,6 +114,13 @@ def due(
     return session.exec(query).all()
 
 
+def anything_due(session: Session, now: datetime) -> bool:
+    """Whether a run may start now, limits aside."""
+    may_start = or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now)
+    query = select(ContainerRun.id).where(ContainerRun.status == "pending", OURS, may_start)
+    return session.exec(query.limit(1)).first() is not None
+
+
 def pending(session: Session, limit: int = 200) -> Sequence[ContainerRun]:
     query = select(ContainerRun).where(ContainerRun.status == "pending").options(WITHOUT_TASK)
     return session.exec(query.order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id)).limit(limit)).all()

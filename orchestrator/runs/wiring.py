@@ -24,7 +24,7 @@ from orchestrator.runs.queueing.plan import PositionCache, uid_shift
 from orchestrator.runs.scheduling.dispatcher import Dispatcher, Hold, LaunchPolicy
 from orchestrator.runs.scheduling.endings import LeasePolicy
 from orchestrator.runs.scheduling.fleet import Fleet
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.runs.scheduling.loops import Loops, Signals
 from orchestrator.runs.scheduling.reconciler import Reconciler
 from orchestrator.runs.scheduling.room_refusals import RoomRefusals

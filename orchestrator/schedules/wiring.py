@@ -10,7 +10,7 @@ from orchestrator.alerts.sending.deliveries import Deliveries
 from orchestrator.alerts.sending.webhooks import WebhookSender
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.runs.service import RunService
 from orchestrator.schedules.drift.judge import Judge
 from orchestrator.schedules.firing.launch import Launcher

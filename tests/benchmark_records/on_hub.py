@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from orchestrator.datasets.formats.mbpp import SPLITS
+from orchestrator.datasets.formats.published.mbpp import SPLITS
 from tests.benchmark_records import gsm8k, humaneval, mbpp, mmlu_pro
 from tests.hub_server import HubRepo
 

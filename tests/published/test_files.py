@@ -8,7 +8,7 @@ import pytest
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.fetching.library import Order, add
 from orchestrator.datasets.fetching.sources import FORMATS
-from orchestrator.datasets.formats.livecodebench import FIELDS, LiveCodeBench
+from orchestrator.datasets.formats.published.livecodebench import FIELDS, LiveCodeBench
 from orchestrator.datasets.formats.records import Found, LeftOut
 from orchestrator.datasets.formats.source import Source
 from orchestrator.datasets.packs.build import build

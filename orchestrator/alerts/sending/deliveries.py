@@ -17,7 +17,7 @@ from orchestrator.alerts import queries
 from orchestrator.alerts.sending.webhooks import DeliveryResult, WebhookSender
 from orchestrator.alerts.tables import Alert, Webhook
 from orchestrator.db.session import Database
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.system.clock import Clock
 
 log = structlog.get_logger()

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
 from orchestrator.datasets.errors import BadSource
-from orchestrator.datasets.formats.gsm8k import Gsm8k
-from orchestrator.datasets.formats.humaneval import HumanEval, HumanEvalPlus
-from orchestrator.datasets.formats.livecodebench import LiveCodeBench, SelfRepair
-from orchestrator.datasets.formats.mbpp import Mbpp, MbppPlus
-from orchestrator.datasets.formats.mmlu_pro import MmluPro
+from orchestrator.datasets.formats.published.gsm8k import Gsm8k
+from orchestrator.datasets.formats.published.humaneval import HumanEval, HumanEvalPlus
+from orchestrator.datasets.formats.published.livecodebench import LiveCodeBench, SelfRepair
+from orchestrator.datasets.formats.published.mbpp import Mbpp, MbppPlus
+from orchestrator.datasets.formats.published.mmlu_pro import MmluPro
 from orchestrator.datasets.formats.records import Format
 
 HF_ENDPOINT = "https://huggingface.co"

@@ -21,8 +21,8 @@ from orchestrator.gateway.provider_batches.tables import BatchPart
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.lifecycle import Resumed, Status
 from orchestrator.runs.live import queries as event_queries
-from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.leadership import Leadership
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.transitions import advance
 from orchestrator.system.clock import Clock

@@ -25,7 +25,7 @@ from orchestrator.gateway.provider_batches.part_files import part_file
 from orchestrator.gateway.provider_batches.port import BatchApi, CallOutcome, RemoteBatch
 from orchestrator.gateway.provider_batches.settling import settle, settle_rest
 from orchestrator.gateway.provider_batches.tables import BatchPart
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.system.clock import Clock
 
 SETTLED_AT_ONCE = 200

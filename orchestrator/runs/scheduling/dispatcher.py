@@ -36,8 +36,8 @@ from orchestrator.runs.scheduling import remote as agents
 from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, Load, Place, choose, kind_is_full, type_or_largest
 from orchestrator.runs.scheduling.holder_limits import full_holders
 from orchestrator.runs.scheduling.launches import LaunchesInFlight
-from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.leadership import Leadership
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from orchestrator.runs.scheduling.room_refusals import RoomRefusals
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.transitions import advance, put_back
@@ -133,6 +133,9 @@ class Dispatcher:
         capacity = self._capacity()
         if capacity is None or self._hold() is not None or self._leadership.epoch is None:
             return 0
+        now = self._clock.now()
+        if not await self._db.read(lambda session: run_queries.anything_due(session, now)):
+            return 0  # at rest nothing is written
         taken = 0
         more = True
         while more and (found := await self._take_one(capacity)) is not None:

@@ -17,8 +17,8 @@ from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.engines.engine import Engine, EngineError, EngineUnreachable
 from orchestrator.runs.scheduling.dispatcher import Dispatcher
 from orchestrator.runs.scheduling.fleet import Fleet
-from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.leadership import Leadership
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from orchestrator.runs.scheduling.reconciler import Reconciler
 from orchestrator.runs.warm_pool.pool import Pool
 from orchestrator.system.clock import Clock

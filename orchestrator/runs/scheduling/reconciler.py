@@ -30,7 +30,7 @@ from orchestrator.runs.reports.scores import run_score
 from orchestrator.runs.scheduling.clock_steps import ClockStep, ClockSteps
 from orchestrator.runs.scheduling.endings import EVICTED, LAST_WORDS, Ending, LeasePolicy, exit_ending, gone_ending, verdict
 from orchestrator.runs.scheduling.launches import LaunchesInFlight
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.runs.scheduling.remote import REMOTE, last_report
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.transitions import advance, put_back

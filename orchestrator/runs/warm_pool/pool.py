@@ -28,8 +28,8 @@ from orchestrator.runs import queries as run_queries
 from orchestrator.runs.queueing.plan import free_uid_base, sandbox_slots
 from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, Load, type_or_largest, why_not
 from orchestrator.runs.scheduling.launches import LaunchesInFlight
-from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.leadership import Leadership
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from orchestrator.runs.scheduling.remote import held_here
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.warm_pool import queries as pool_queries

@@ -21,7 +21,7 @@ from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.reasons import sentence
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.drift.series import (

@@ -25,8 +25,8 @@ from orchestrator.errors import Invalid
 from orchestrator.models import queries as model_queries
 from orchestrator.runs.queueing.judges import JudgeMissing
 from orchestrator.runs.queueing.queue import PriceUnknown
-from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.leadership import Leadership
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.firing.cron import parse
 from orchestrator.schedules.firing.decisions import LATE, FireOutcome, Misfire, Overlap, Rules, decide, sentence

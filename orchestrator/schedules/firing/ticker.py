@@ -15,7 +15,7 @@ import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from orchestrator.db.session import DatabaseUnavailable
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 
 log = structlog.get_logger()
 

@@ -22,7 +22,7 @@ from orchestrator.alerts.sending import deliveries as module
 from orchestrator.alerts.sending.deliveries import Deliveries, wait_after
 from orchestrator.alerts.sending.webhooks import AllowedAddresses, WebhookSender, message, new_secret, sign
 from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.settings import Settings
 from tests.manual_clock import START
 from tests.service.alerts.webhook_receiver import Receiver

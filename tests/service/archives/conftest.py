@@ -24,7 +24,7 @@ from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.queueing.drafts import draft_again
 from orchestrator.runs.queueing.queue import enqueue_again
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.runs.tables import Artefact
 from tests.manual_clock import START, ManualClock
 from tests.rows import a_model, a_run, an_attempt, an_item

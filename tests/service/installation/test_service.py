@@ -19,7 +19,7 @@ from orchestrator.installation import queries
 from orchestrator.installation.identity import Presence, own_name
 from orchestrator.installation.service import CannotSettle, Installation, adopt, look, settle
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.scheduling import lease_queries
+from orchestrator.runs.scheduling.leading import lease_queries
 from tests.manual_clock import ManualClock
 from tests.postgres_from_wheel import PostgresFromWheel
 from tests.rows import a_model, a_run, an_attempt

@@ -29,7 +29,7 @@ from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.scheduling.capacity import Capacity
 from orchestrator.runs.scheduling.dispatcher import Dispatcher, Hold, LaunchPolicy
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.runs.scheduling.reconciler import LeasePolicy, Reconciler
 from orchestrator.runs.tables import Attempt, ContainerRun, Event
 from orchestrator.runs.transitions import advance, state_of

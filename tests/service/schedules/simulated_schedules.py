@@ -11,7 +11,7 @@ from sqlmodel import Session, col, select
 from orchestrator.alerts.tables import Alert
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.schedules.firing.cron import parse
 from orchestrator.schedules.firing.instants import next_instant, zone

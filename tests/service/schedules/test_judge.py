@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlmodel import Session, col, select
 
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.runs.tables import ContainerRun, ItemRow
 from orchestrator.schedules.drift.judge import Judge
 from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel

@@ -9,8 +9,8 @@ import pytest
 from orchestrator.benchmarks.building.problems import ProblemMaker, Unusable
 from orchestrator.benchmarks.published.catalogue import BUILT_IN, built_in_text
 from orchestrator.benchmarks.service import parsed
-from orchestrator.datasets.formats.gsm8k import final_number
-from orchestrator.datasets.formats.mmlu_pro import question
+from orchestrator.datasets.formats.published.gsm8k import final_number
+from orchestrator.datasets.formats.published.mmlu_pro import question
 from orchestrator.datasets.formats.records import Unusable as LeftOutByAdapter
 from runner.benchmarks.defined import DefinedTask
 from runner.benchmarks.gsm8k import Gsm8kTask

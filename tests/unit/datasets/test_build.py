@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.datasets.errors import BadSource, PackDamaged
-from orchestrator.datasets.formats.livecodebench import LiveCodeBench
+from orchestrator.datasets.formats.published.livecodebench import LiveCodeBench
 from orchestrator.datasets.packs.build import build, pack_path
 from orchestrator.datasets.packs.pack import Facts, Pack
 from orchestrator.datasets.packs.writer import UNFINISHED, sweep, writing

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.datasets import catalogue as module
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import UnknownBenchmark, UnknownProblem
-from orchestrator.datasets.formats.livecodebench import LiveCodeBench
+from orchestrator.datasets.formats.published.livecodebench import LiveCodeBench
 from orchestrator.datasets.packs.build import build
 from orchestrator.datasets.packs.selection import Selection
 from tests.benchmark_records.livecodebench import lcb_record

@@ -11,10 +11,10 @@ import pytest
 
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.fetching.sources import FORMATS
-from orchestrator.datasets.formats.gsm8k import final_number
-from orchestrator.datasets.formats.humaneval import humaneval_plus_problem, humaneval_problem
-from orchestrator.datasets.formats.mbpp import mbpp_plus_problem, mbpp_problem
-from orchestrator.datasets.formats.mmlu_pro import question
+from orchestrator.datasets.formats.published.gsm8k import final_number
+from orchestrator.datasets.formats.published.humaneval import humaneval_plus_problem, humaneval_problem
+from orchestrator.datasets.formats.published.mbpp import mbpp_plus_problem, mbpp_problem
+from orchestrator.datasets.formats.published.mmlu_pro import question
 from orchestrator.datasets.formats.records import Unusable
 from orchestrator.datasets.packs.build import build
 from orchestrator.datasets.packs.pack import Pack

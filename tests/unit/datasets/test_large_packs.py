@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.datasets.formats.livecodebench import LiveCodeBench
+from orchestrator.datasets.formats.published.livecodebench import LiveCodeBench
 from orchestrator.datasets.packs.build import build
 from orchestrator.datasets.packs.selection import Selection
 from tests.benchmark_records.livecodebench import encoded, lcb_record
@@ -18,7 +18,7 @@ import json, sys
 from pathlib import Path
 from orchestrator.datasets.packs.build import build
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.datasets.formats.livecodebench import LiveCodeBench
+from orchestrator.datasets.formats.published.livecodebench import LiveCodeBench
 from orchestrator.datasets.packs.selection import Selection
 task, folder, source = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 catalogue = Catalogue(folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.datasets.formats.livecodebench import FIELDS, LiveCodeBench
+from orchestrator.datasets.formats.published.livecodebench import FIELDS, LiveCodeBench
 from orchestrator.datasets.formats.records import Found, LeftOut
 from orchestrator.datasets.formats.source import Source
 from tests.benchmark_records.livecodebench import NO_TESTS, encoded, lcb_record

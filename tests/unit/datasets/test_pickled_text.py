@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.datasets.formats.pickled_text import ForeignPickle, pickled_text_pieces
+from orchestrator.datasets.formats.published.pickled_text import ForeignPickle, pickled_text_pieces
 
 
 def read_pickled_text(data: bytes, size: int = 7) -> str:

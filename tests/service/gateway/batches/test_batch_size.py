@@ -27,7 +27,7 @@ from orchestrator.gateway.provider_batches.part_steps import PartSteps, StepPoli
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
 from orchestrator.gateway.upstream.providers import providers_from_env
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.leading.leadership import Leadership
 from orchestrator.system.clock import SystemClock
 from runner.contract.run_spec import Protocol
 from tests.faults.service import free_ports

@@ -11,8 +11,9 @@ from orchestrator.commands.service import command_task
 from orchestrator.engines.engine import EngineError
 from orchestrator.runs.scheduling.capacity import Capacity
 from orchestrator.runs.scheduling.dispatcher import Hold
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from runner.contract.commands import CommandTask
+from tests.database_work import counted
 from tests.service.runs.crashes import Crash, CrashAt
 from tests.service.runs.simulated_scheduler import RunWorld
 
@@ -33,6 +34,15 @@ async def test_a_run_goes_through(world: RunWorld) -> None:
     assert attempt.token_hash is None
     assert attempt.removed_at is not None
     await world.check()
+
+
+async def test_at_rest_nothing_is_written(world: RunWorld) -> None:
+    await world.round()
+    with counted(world.db._write_engine) as work:
+        assert await world.dispatcher.round() == 0
+    assert work.statements == 0
+    await world.new_run()
+    assert await world.dispatcher.round() == 1
 
 
 async def test_launch_refused(world: RunWorld) -> None:

@@ -10,9 +10,9 @@ import pytest
 from orchestrator.db.session import Database
 from orchestrator.models import queries as model_queries
 from orchestrator.models.demo import seed_demo_models
-from orchestrator.runs.scheduling import lease_queries
-from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading import lease_queries
+from orchestrator.runs.scheduling.leading.leadership import Leadership
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from tests.manual_clock import START, ManualClock
 from tests.rows import a_model
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.db.session import Database, DatabaseUnavailable
-from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.leadership import Leadership
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from orchestrator.schedules.firing.rounds import Firing
 from tests.manual_clock import START
 from tests.service.schedules.simulated_schedules import ScheduleWorld, a_launcher, every_instant_once

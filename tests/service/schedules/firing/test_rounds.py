@@ -13,7 +13,7 @@ from sqlmodel import Session
 from orchestrator.audit import queries as audit_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.leading.lease_queries import LeadershipLost
 from orchestrator.schedules.firing import rounds as firing_module
 from orchestrator.schedules.tables import Schedule
 from runner.contract.harness import HarnessTask, ResultsFormat, ResultsRule

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.datasets.formats.humaneval import inputs_of
+from orchestrator.datasets.formats.published.humaneval import inputs_of
 from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_records, text, texts
 from orchestrator.datasets.formats.source import Source
 from orchestrator.datasets.packs.pack import Entry

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.datasets.formats.json_array import json_items
-from orchestrator.datasets.formats.pickled_text import ForeignPickle, pickled_text_pieces
+from orchestrator.datasets.formats.published.pickled_text import ForeignPickle, pickled_text_pieces
 from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_records
 from orchestrator.datasets.formats.source import Source
 from orchestrator.datasets.packs.pack import Entry

@@ -9,7 +9,7 @@ from typing import TypeVar
 from sqlmodel import Session
 
 from orchestrator.db.session import Database
-from orchestrator.runs.scheduling import lease_queries
+from orchestrator.runs.scheduling.leading import lease_queries
 from orchestrator.system.clock import Clock
 
 T = TypeVar("T")
