@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from multiprocessing.synchronize import Event as ProcessEvent
 from pathlib import Path
@@ -79,7 +79,7 @@ async def post(service: Service, run_id: str, token: str, seconds: float, pause_
             events = []
             for _ in range(BATCH):
                 seq += 1
-                item = {"benchmark": "sample", "problem_id": f"p{seq}", "outcome": "passed", "answer": "x = 1\n" * 300}
+                item = {"benchmark": "sample", "problem_id": f"p{seq}", "outcome": "wrong_answer", "answer": "x = 1\n" * 300}
                 events.append({"type": "progress", "seq": seq, "item": item})
             answer = await link.post(f"/runner/runs/{run_id}/events", json={"attempt": 1, "events": events})
             assert answer.json()["ack_seq"] == seq, answer.text
@@ -103,7 +103,9 @@ async def measure(service: Service, clients: int, seconds: float, rate: float) -
         ready, stop = manager.Event(), manager.Event()
         loop = asyncio.get_running_loop()
         watching = loop.run_in_executor(pool, watch, service.port, TOKEN, clients, ready, stop)
-        async with async_playwright() as playwright:
+        async with AsyncExitStack() as stack:
+            stack.callback(stop.set)
+            playwright = await stack.enter_async_context(async_playwright())
             path = shutil.which("chromium")
             browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
             page = await browser.new_page()
@@ -119,7 +121,6 @@ async def measure(service: Service, clients: int, seconds: float, rate: float) -
             await asyncio.sleep(2)
             moves: list[list[float]] = await page.evaluate("window.moves")
             await browser.close()
-        stop.set()
         seen = await watching
     events = await db.read(lambda s: event_queries.after(s, before, limit=10**6))
     await db.close()
