@@ -21,8 +21,7 @@ from orchestrator.dashboard.assets import Assets
 from orchestrator.dashboard.shell import error_page
 from orchestrator.datasets import pages as datasets
 from orchestrator.errors import ServiceError
-from orchestrator.evals.pages import evals
-from orchestrator.evals.pages import labelling
+from orchestrator.evals.pages import evals, labelling
 from orchestrator.evals.pages import sets as eval_sets
 from orchestrator.fleet import pages as fleet
 from orchestrator.harnesses import pages as new_harness

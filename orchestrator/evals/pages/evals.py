@@ -17,9 +17,9 @@ from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.dashboard.texts import visible
 from orchestrator.errors import ClientError
 from orchestrator.evals import queries as eval_queries
+from orchestrator.evals.pages.sets import After
 from orchestrator.evals.schemas import DecisionCreate, EvalChange, EvalDetail
 from orchestrator.evals.service import known_set, no_eval
-from orchestrator.evals.pages.sets import After
 from orchestrator.evals.tables import EvalSet
 from orchestrator.evals.views import eval_detail
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy

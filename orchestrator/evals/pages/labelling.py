@@ -14,9 +14,9 @@ from starlette.responses import Response
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.evals import queries as eval_queries
+from orchestrator.evals.pages.sets import SHOWS, After, SetId, Show
 from orchestrator.evals.schemas import EvalSetOut, FeedbackCreate
 from orchestrator.evals.service import no_trace
-from orchestrator.evals.pages.sets import SHOWS, After, SetId, Show
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces import service as traces
