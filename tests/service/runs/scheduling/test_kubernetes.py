@@ -116,7 +116,7 @@ async def test_a_run_that_fits_nowhere_waits_with_the_schedulers_words(open_worl
         created = await asyncio.to_thread(create, world.cluster, foreign)
         assert created == 201
         run_id = await world.service.new_run()
-        run = await world.run_when(run_id, lambda run: "Insufficient" in (run["waiting_for"] or ""))
+        run = await world.run_when(run_id, lambda run: "Insufficient" in (run["waiting_for"] or ""), passes_s=0.2)
         assert run["status"] == "starting"
         assert "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu." in run["waiting_for"]
         page = await world.service.client.get(f"/runs/{run_id}")
@@ -148,7 +148,7 @@ async def test_a_queue_of_the_cluster_decides_when_a_pod_starts(open_world: Open
     """It holds the pod back, lets it go, takes its room for something else, and lets the next attempt go."""
     async with open_world("hold", queue="team-a") as world:
         run_id = await world.service.new_run()
-        run = await world.run_when(run_id, lambda run: "SchedulingGated" in (run["waiting_for"] or ""))
+        run = await world.run_when(run_id, lambda run: "SchedulingGated" in (run["waiting_for"] or ""), passes_s=0.5)
         assert run["status"] == "starting"
         world.clock.advance(600)
         await world.run_when(run_id, lambda run: run["waiting_for"])
@@ -159,7 +159,7 @@ async def test_a_queue_of_the_cluster_decides_when_a_pod_starts(open_world: Open
         world.cluster.send_back(pod["metadata"]["name"], "Preempted to accommodate a workload of higher priority")
         run = await world.run_when(run_id, lambda run: len(run["attempts"]) == 2, passes_s=0.5)
         assert run["attempts"][0]["reason"] in ("evicted", "container_gone"), "gone before anybody looked"
-        await world.run_when(run_id, lambda run: "SchedulingGated" in (run["waiting_for"] or ""))
+        await world.run_when(run_id, lambda run: "SchedulingGated" in (run["waiting_for"] or ""), passes_s=0.5)
         (pod,) = [one for one in world.cluster.pods() if "schedulingGates" in one["spec"]]
         world.cluster.admit(pod["metadata"]["name"])
         assert (await world.ended(run_id))["status"] == "completed"
@@ -170,7 +170,7 @@ async def test_an_image_that_cannot_be_had_ends_the_run_with_its_name(open_world
     async with open_world() as world:
         world.cluster.images.present.clear()
         run_id = await world.service.new_run()
-        run = await world.run_when(run_id, lambda run: "Image" in (run["waiting_for"] or ""))
+        run = await world.run_when(run_id, lambda run: "Image" in (run["waiting_for"] or ""), passes_s=0.2)
         assert "benchyard-runner:latest" in run["waiting_for"]
         run = await world.run_when(run_id, lambda run: run["attempts"] and run["attempts"][0]["reason"], passes_s=5)
         assert run["attempts"][0]["reason"] == "image_missing"
