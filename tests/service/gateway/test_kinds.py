@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -47,11 +48,14 @@ CLOUDS = {"bedrock", "bedrock_anthropic", "vertex", "vertex_anthropic"}
 """They are in `test_clouds`."""
 
 
+@dataclass
 class KindWorld:
-    def __init__(self, world: World, provider: Provider, env: dict[str, str], upstream: HttpUpstream) -> None:
-        self.world, self.provider, self.env, self.upstream = world, provider, env, upstream
-        self.asked: list[Json] = []
-        self.refused: list[Any] = []
+    world: World
+    provider: Provider
+    env: dict[str, str]
+    upstream: HttpUpstream
+    asked: list[Json]
+    refused: list[Any]
 
     @property
     def settled(self) -> Settlement:
@@ -72,10 +76,9 @@ class KindWorld:
             return reply.choices[0].message.content or ""
 
 
-@contextlib.asynccontextmanager
-async def strict_server(kind: str, rules: Rules | None = None) -> AsyncIterator[KindWorld]:
-    """`rules` replace those of the server of this kind."""
-    server, holder = SERVERS[kind], list[KindWorld]()
+def strict_app(kind: str, asked: list[Json], refused: list[Any], rules: Rules | None = None) -> Starlette:
+    """The strict server of a kind, which notes what it was asked and what it refused. `rules` replace its own."""
+    server = SERVERS[kind]
 
     def trouble(request: Request, *, needs_key: bool = True) -> Response | None:
         sent = request.headers.get(server.header, "").removeprefix("Bearer ")
@@ -87,12 +90,12 @@ async def strict_server(kind: str, rules: Rules | None = None) -> AsyncIterator[
 
     async def chat(request: Request) -> Response:
         body = json.loads(await request.body())
-        holder[0].asked.append(body)
+        asked.append(body)
         if (response := trouble(request)) is not None:
             return response
         for rule in rules or server.rules:
             if (refusal := rule(body)) is not None:
-                holder[0].refused.append(refusal)
+                refused.append(refusal)
                 return JSONResponse(refusal[1], refusal[0])
         if server.header == "x-api-key":
             return JSONResponse({**MESSAGE, "usage": server.usage})
@@ -105,18 +108,24 @@ async def strict_server(kind: str, rules: Rules | None = None) -> AsyncIterator[
         Route(server.base + server.path, chat, methods=["POST"]),
         Route(server.base + server.models, models, methods=["GET"]),
     ]
-    async with serving(Starlette(routes=routes)) as url:
+    return Starlette(routes=routes)
+
+
+@contextlib.asynccontextmanager
+async def strict_server(kind: str, rules: Rules | None = None) -> AsyncIterator[KindWorld]:
+    """`rules` replace those of the server of this kind."""
+    asked, refused = list[Json](), list[Any]()
+    async with serving(strict_app(kind, asked, refused, rules)) as url:
         env = {
             "BENCHYARD_PROVIDER_STRICT_KIND": kind,
-            "BENCHYARD_PROVIDER_STRICT_BASE_URL": url + server.base,
+            "BENCHYARD_PROVIDER_STRICT_BASE_URL": url + SERVERS[kind].base,
             "BENCHYARD_PROVIDER_STRICT_API_KEY": SECRET,
         }
         provider = providers_from_env(env)["strict"]
         upstream = HttpUpstream(provider, env, clock=SystemClock(), tls=TLS)
         context = run_context(provider="strict", model="m", slug="m", prices=PRICES)
         async with gateway(context, upstreams={"strict": upstream}) as world:
-            holder.append(KindWorld(world, provider, env, upstream))
-            yield holder[0]
+            yield KindWorld(world, provider, env, upstream, asked, refused)
             await upstream.close()
 
 
