@@ -39,7 +39,7 @@ pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).parents[3]
 COUNTED = ("orchestrator/gateway/", "runner/llm/")
-MOST_FILES = 25
+MOST_FILES = 26
 
 
 class StillClock:
