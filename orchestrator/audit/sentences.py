@@ -19,7 +19,6 @@ NOUNS = {
     "alerts": "alert",
     "webhooks": "notification",
     "deliveries": "message",
-    "mutes": "mute of alerts",
     "sharing": "shared links",
     "models": "model",
     "providers": "provider",
@@ -103,6 +102,9 @@ def action_words(action: str, object_id: str) -> ActionWords:
         return ActionWords(SIGNS[path], None)
     parts = [part for part in path.split("/") if part and part not in ("api", "settings", "new")]
     words = [part for part in parts if not part.startswith("{")]
+    if words[-1:] == ["mutes"]:
+        verb = {"PUT": "muted", "DELETE": "unmuted"}.get(method, "muted or unmuted")  # the page has one form for both
+        return ActionWords(f"{verb} the alerts of model", f"/models/{object_id}" if object_id.isalnum() else None)
     if not words:
         return ActionWords(METHODS[method] + " a page", None)
     verb = VERBS.get(words[-1]) if method == "POST" and len(words) > 1 else None

@@ -21,6 +21,8 @@ from orchestrator.audit.sentences import action_words
         ("schedule fired", "r1", "started the scheduled run", "/runs/r1"),
         ("POST /login", "", "signed in", None),
         ("PUT /api/limits/{whose}", "everyone", "set the limit", None),
+        ("PUT /api/alerts/mutes/{model_id}", "2", "muted the alerts of model", "/models/2"),
+        ("DELETE /api/alerts/mutes/{model_id}", "2", "unmuted the alerts of model", "/models/2"),
         ("something_new", "", "something new", None),
         ("POST (no such address)", "", "POST (no such address)", None),
         ("DELETE /api/datasets/{name}", "../x", "removed the dataset", None),
