@@ -1,6 +1,7 @@
 """The executor as its callers see it: order, stopping, confirmation, replacement of what dies, cancellation."""
 
 import asyncio
+import concurrent.futures.thread  # noqa: F401 - nobody but root may read it here
 import contextlib
 import os
 import signal
@@ -49,6 +50,18 @@ def test_all_tests_of_a_solution_share_one_child_in_order() -> None:
     use(work)
 
 
+def descendants(pid: int) -> list[int]:
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, check=False).stdout
+    children = [int(child) for child in listed.split()]
+    return [process for child in children for process in (child, *descendants(child))]
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up being root")
 def test_a_fork_server_that_nobody_may_replace() -> None:
     """As in a container: the runner has dropped root when the kernel kills its fork server."""
@@ -57,9 +70,12 @@ def test_a_fork_server_that_nobody_may_replace() -> None:
         assert (await executor.run_stdin("print(1)", [b""], LIMITS, lambda *_: True))[0].stdout == b"1\n"
         server = executor._open_pool()._fork_server
         assert server is not None
-        for child in subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(server._process.pid)]).split():
-            os.kill(int(child), signal.SIGKILL)
+        below = descendants(server._process.pid)
+        for process in below:
+            os.kill(process, signal.SIGKILL)
         server._process.kill()
+        while any(map(is_alive, below)):  # until then one of them may still run a program
+            await asyncio.sleep(0.01)
         os.seteuid(UID_BASE)
         try:
             with pytest.raises(SandboxLostError):
