@@ -103,8 +103,8 @@ def action_words(action: str, object_id: str) -> ActionWords:
     parts = [part for part in path.split("/") if part and part not in ("api", "settings", "new")]
     words = [part for part in parts if not part.startswith("{")]
     if words[-1:] == ["mutes"]:
-        verb = {"PUT": "muted", "DELETE": "unmuted"}.get(method, "muted or unmuted")  # the page has one form for both
-        return ActionWords(f"{verb} the alerts of model", f"/models/{object_id}" if object_id.isalnum() else None)
+        done = {"PUT": "muted", "DELETE": "unmuted"}.get(method, "muted or unmuted")  # the page has one form for both
+        return ActionWords(f"{done} the alerts of model", f"/models/{object_id}" if object_id.isalnum() else None)
     if not words:
         return ActionWords(METHODS[method] + " a page", None)
     verb = VERBS.get(words[-1]) if method == "POST" and len(words) > 1 else None
