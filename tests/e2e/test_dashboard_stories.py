@@ -18,6 +18,10 @@ pytestmark = pytest.mark.browser
 HOLD = Hold()
 
 
+PAINTED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""Chromium drops keys until it has painted a page."""
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, data_template: Path) -> Iterator[Site]:
     with open_site(tmp_path_factory.mktemp("stories"), data_template, story_runner(hold=HOLD)) as it:
@@ -59,9 +63,11 @@ def test_items_are_read_by_keyboard(visit: Callable[..., Visitor], site: Site, a
         ("k", "item 2"),
     ):
         expect(copy).to_be_visible()  # the page's script is there
+        page.evaluate(PAINTED)
         page.keyboard.press(key)
         expect(place).to_contain_text(f"{shown} of 6")
     expect(copy).to_be_visible()
+    page.evaluate(PAINTED)
     page.keyboard.press("j")
     expect(place).to_contain_text("item 3 of 6")
     page.get_by_role("link", name="Link to test 2").click()
