@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -91,8 +93,9 @@ def idp_and_site(tmp_path_factory: pytest.TempPathFactory, data_template: Path, 
             "CLIENT_AFTER": f"{site.url}/login",
             "NODE_NO_WARNINGS": "1",
         }
-        process = stack.enter_context(subprocess.Popen([node, "provider.mjs"], cwd=work, env=environment))
-        stack.callback(process.terminate)
+        command = [node, "provider.mjs"]
+        process = stack.enter_context(subprocess.Popen(command, cwd=work, env=environment, start_new_session=True))
+        stack.callback(os.killpg, process.pid, signal.SIGTERM)  # its command is a wrapper around the program
         until(lambda: _answers(f"{issuer}/.well-known/openid-configuration"))
         yield Idp(issuer), site
 
