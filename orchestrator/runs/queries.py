@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ColumnElement, Text, and_, cast, exists, func, not_, or_, update
 from sqlalchemy.orm import defer
@@ -86,6 +87,11 @@ def tagged(tag: str) -> ColumnElement[bool]:
     return cast(col(ContainerRun.tags), Text).contains(json.dumps(tag), autoescape=True)
 
 
+def _may_start(now: datetime) -> tuple[Any, ...]:
+    waited = or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now)
+    return (ContainerRun.status == "pending", OURS, waited)
+
+
 def due(
     session: Session,
     now: datetime,
@@ -100,9 +106,7 @@ def due(
     query = (
         select(ContainerRun)
         .where(
-            ContainerRun.status == "pending",
-            OURS,
-            or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now),
+            *_may_start(now),
             col(ContainerRun.kind).not_in(without),
             col(ContainerRun.workspace_id).not_in(full_workspaces),
             *(not_(condition) for condition in of_full_users),
@@ -116,9 +120,7 @@ def due(
 
 def anything_due(session: Session, now: datetime) -> bool:
     """Whether a run may start now, limits aside."""
-    may_start = or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now)
-    query = select(ContainerRun.id).where(ContainerRun.status == "pending", OURS, may_start)
-    return session.exec(query.limit(1)).first() is not None
+    return session.exec(select(ContainerRun.id).where(*_may_start(now)).limit(1)).first() is not None
 
 
 def pending(session: Session, limit: int = 200) -> Sequence[ContainerRun]:

@@ -124,9 +124,9 @@ class Fleet:
                 log.info("engine is back", action="engine_back")
             self.error = None
         except EngineError as error:
-            self._is_unreachable(str(error))
+            self._found_unreachable(str(error))
 
-    def _is_unreachable(self, why: str) -> None:
+    def _found_unreachable(self, why: str) -> None:
         """Nothing is dispatched until a refresh succeeds."""
         if self.error is None:
             log.warning("engine unreachable", action="engine_unreachable", error=why)
@@ -160,11 +160,11 @@ class Fleet:
                 async with asyncio.timeout(ANSWER_S):
                     await self._engine.check()
             except EngineUnreachable as error:
-                self._is_unreachable(str(error))
+                self._found_unreachable(str(error))
             except EngineError as error:
                 found["network"] = self.network_error or self.guard_error or str(error)
             except TimeoutError:
-                self._is_unreachable(f"The {self._engine.name} engine has not answered within {ANSWER_S:g} s.")
+                self._found_unreachable(f"The {self._engine.name} engine has not answered within {ANSWER_S:g} s.")
             if self.error is not None:
                 found.setdefault("engine", self.error)
             if (trouble := self.network_error or self.guard_error) is not None:

@@ -101,4 +101,5 @@ def run_all(lab: Lab, models: dict[str, str]) -> None:
             assert counts == [(usage.input_tokens, usage.output_tokens, usage.cached_tokens)] * ITEMS, kind
             assert run["cost_usd"] == pytest.approx(ITEMS * cost_nano_usd(usage, PRICES) / 1e9), kind
     finally:
-        lab.service.close()
+        lab.service.stop()
+        lab.client.close()

@@ -23,7 +23,7 @@ from tests.served import TOKEN, Service, served
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
-EXAMPLES = {"owner": 4, "admin": 2, "member": 2, "viewer": 1, "stranger": 1}
+EXAMPLES = {"owner": 5, "admin": 3, "member": 3, "viewer": 2, "stranger": 1}
 """Random requests for each operation. A number and not a time, so that a busy machine tests as much as a quiet one."""
 
 
